@@ -1,0 +1,46 @@
+# make setup | run | serve | test | lint | bench | fuzz | fmt | clean; all of them work on a fresh checkout.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# Two workers by default: the tests start servers of their own and the smallest machine has two cores.
+TEST_WORKERS ?= 2
+
+.PHONY: setup run serve test lint bench fuzz fmt clean
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/pip install --quiet --editable '.[cli]' --group dev
+	touch $@
+
+run: setup
+	$(BIN)/python -m webhook.demo
+
+serve: setup
+	$(BIN)/python -m webhook --host 127.0.0.1 --port 8443
+
+test: setup
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) $(PYTEST_ARGS)
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup
+	$(BIN)/python tests/bench/run.py
+
+fuzz: setup
+	$(BIN)/pip install --quiet 'atheris>=3.0'
+	$(BIN)/python tests/fuzz/fuzz_review.py -max_total_time=$(or $(SECONDS),600)
+
+fmt: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

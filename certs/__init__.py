@@ -1,0 +1,1 @@
+"""Trust: CA and serving certificates."""

@@ -1,0 +1,1 @@
+"""The node: libvnpu.so, the limiter, and what reads and installs them."""

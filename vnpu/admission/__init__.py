@@ -1,0 +1,1 @@
+"""The rules of admission: from a pod and settings to what is set, what is warned of and what is refused."""

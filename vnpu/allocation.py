@@ -1,0 +1,1 @@
+"""What a container gets: environment and mounts."""

@@ -1,0 +1,104 @@
+"""The typed errors of vnpu.
+
+Every error that bad input can cause names three things: the path of the field, the value found there and
+what is allowed. Each edge (HTTP, command line, log) translates :class:`FieldError` once.
+
+Paths are written as users see them in their manifests: ``spec.containers[0].resources.limits[huawei.com/Ascend910B3]``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Self
+
+_VALUE_LIMIT: Final = 120
+"""Characters of a bad value that a message repeats: enough to recognise it, never a whole document."""
+
+_PLAIN_KEY: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+
+
+class VnpuError(ValueError):
+    """Any error that vnpu raises for bad input."""
+
+
+class FieldError(VnpuError):
+    """A field holds what it must not hold.
+
+    Attributes:
+        path: where the value stands, for example ``metadata.annotations[huawei.com/vnpu-mode]``; ``""`` is the
+            document itself.
+        value: the offending value, as found.
+        allowed: what may stand there and, where there is one, the remedy; one or two sentences without a final stop.
+    """
+
+    def __init__(self, path: str, value: Any, allowed: str) -> None:
+        super().__init__(path, value, allowed)
+        self.path = path
+        self.value = value
+        self.allowed = allowed
+
+    def __str__(self) -> str:
+        where = f"{self.path}: " if self.path else ""
+        return f"{where}{shown(self.value)}: {self.allowed}"
+
+    def under(self, prefix: str) -> Self:
+        """The same error seen from further up: ``prefix`` is put before the path."""
+        return type(self)(join(prefix, self.path), self.value, self.allowed)
+
+
+class QuantityError(FieldError):
+    """A text that is no Kubernetes quantity, or not one of the whole numbers that are allowed."""
+
+
+class RequestError(FieldError):
+    """A pod asks for an NPU in a way that cannot be served."""
+
+
+class AnnotationError(FieldError):
+    """An annotation whose text cannot be decoded, or says something that is not allowed."""
+
+
+class ConfigError(FieldError):
+    """A device config, settings file or inventory that cannot be used."""
+
+
+class InputError(FieldError):
+    """A document given to the planner or to the webhook that has not the shape it should have."""
+
+
+class _Absent:
+    """The value of a field that is not there."""
+
+    def __repr__(self) -> str:
+        return "absent"
+
+
+ABSENT: Final = _Absent()
+"""Marks a missing field, where ``None`` (a JSON null) is something else."""
+
+
+def shown(value: Any) -> str:
+    """The value as a message shows it: text in quotes, long values cut, on one line."""
+    if value is ABSENT:
+        return "absent"
+    text = f'"{value}"' if isinstance(value, str) else repr(value)
+    text = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+    return text if len(text) <= _VALUE_LIMIT else text[: _VALUE_LIMIT - 1] + "…"
+
+
+def key(path: str, name: str) -> str:
+    """The path of member ``name`` below ``path``; names with dots or slashes stand in brackets."""
+    if name and _PLAIN_KEY.issuperset(name):
+        return f"{path}.{name}" if path else name
+    return f"{path}[{name}]"
+
+
+def item(path: str, index: int) -> str:
+    """The path of element ``index`` (from 0) of the list at ``path``."""
+    return f"{path}[{index}]"
+
+
+def join(prefix: str, path: str) -> str:
+    """The path ``path`` as seen from above ``prefix``."""
+    if not prefix or not path:
+        return prefix or path
+    return f"{prefix}{path}" if path.startswith("[") else f"{prefix}.{path}"

@@ -1,0 +1,122 @@
+"""Every name that the parts of the system share: annotation keys, env names, paths, defaults.
+
+One fact has one home. The same env names and paths stand once more in C, in one header of the interceptor; a test
+compares the two. Names that carry ``hami.io`` or no prefix are those of HAMi, Volcano and the device plugin.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# ---- Pod annotations that users write
+
+MODE: Final = "huawei.com/vnpu-mode"
+SHARE: Final = "huawei.com/vnpu-share"
+NODE_POLICY: Final = "hami.io/node-scheduler-policy"
+CARD_POLICY: Final = "hami.io/gpu-scheduler-policy"
+SCORING_WEIGHTS: Final = "hami.io/device-scoring-weights"
+
+
+def use_uuid(common_word: str) -> str:
+    """Pod annotation: only these cards of the chip, a comma list of UUIDs."""
+    return f"hami.io/use-{common_word}-uuid"
+
+
+def no_use_uuid(common_word: str) -> str:
+    """Pod annotation: none of these cards of the chip, a comma list of UUIDs."""
+    return f"hami.io/no-use-{common_word}-uuid"
+
+
+# ---- Pod annotations that schedulers and device plugins write: the allocation
+
+ASSIGNED_NODE: Final = "hami.io/vgpu-node"
+ASSIGNED_TIME: Final = "hami.io/vgpu-time"
+BIND_TIME: Final = "hami.io/bind-time"
+BIND_PHASE: Final = "hami.io/bind-phase"
+PREDICATE_TIME: Final = "predicate-time"
+BIND_PHASE_ALLOCATING: Final = "allocating"
+BIND_PHASE_SUCCESS: Final = "success"
+BIND_PHASE_FAILED: Final = "failed"
+
+
+def to_allocate(common_word: str) -> str:
+    """Pod annotation: device text that the device plugin consumes container by container."""
+    return f"hami.io/{common_word}-devices-to-allocate"
+
+
+def allocated(common_word: str) -> str:
+    """Pod annotation: the same device text, kept: the ledger."""
+    return f"hami.io/{common_word}-devices-allocated"
+
+
+def runtime_info(common_word: str) -> str:
+    """Pod annotation: the JSON array of UUID, temp, memory and core."""
+    return f"huawei.com/{common_word}"
+
+
+# ---- Node annotations
+
+SOFT_NODE: Final = "hami-vnpu-core"
+NODE_LOCK: Final = "hami.io/mutex.lock"
+CORDON: Final = "huawei.com/vnpu-cordon"
+
+
+def node_register(common_word: str) -> str:
+    """Node annotation: the cards of one chip that the device plugin found."""
+    return f"hami.io/node-register-{common_word}"
+
+
+def node_handshake(common_word: str) -> str:
+    """Node annotation: the handshake between device plugin and HAMi's scheduler."""
+    return f"hami.io/node-handshake-{common_word}"
+
+
+# ---- Resources
+
+RESOURCE_PREFIX: Final = "huawei.com/Ascend"
+"""Extended resources that may be chips; those that the device config does not know may be Huawei's own plugin's."""
+MEMORY_SUFFIX: Final = "-memory"
+CORE_SUFFIX: Final = "-core"
+MINDCLUSTER_RESOURCE: Final = "huawei.com/npu-core"
+MINDCLUSTER_LABELS: Final = ("ring-controller.atlas", "vnpu-level", "vnpu-dvpp")
+
+# ---- Environment of a container
+
+ENV_MEMORY: Final = "NPU_MEM_QUOTA"
+ENV_PRIORITY: Final = "NPU_PRIORITY"
+ENV_CEILING: Final = "NPU_FIXED_SHARE_RATIO"
+ENV_GLOBAL_SHM: Final = "NPU_GLOBAL_SHM_PATH"
+ENV_LOCAL_SHM: Final = "NPU_LOCAL_SHM_PATH"
+ENV_ON_TIMEOUT: Final = "VNPU_ON_TIMEOUT"
+ENV_VISIBLE_DEVICES: Final = "ASCEND_VISIBLE_DEVICES"
+ENV_VNPU_SPECS: Final = "ASCEND_VNPU_SPECS"
+RESERVED_ENV_PREFIXES: Final = ("NPU_", "VNPU_")
+RESERVED_ENV: Final = frozenset({ENV_VISIBLE_DEVICES, ENV_VNPU_SPECS})
+
+ON_TIMEOUT_EXIT: Final = "exit"
+ON_TIMEOUT_DENY: Final = "deny"
+
+# ---- Paths, in the container unless said otherwise
+
+LIMITER: Final = "/usr/local/hami-vnpu-core/limiter"
+LIMITER_UPSTREAM: Final = "/hami-vnpu-core/limiter"
+LIMITER_START: Final = "start"
+LIMITER_SLEEP: Final = "--sleep"
+LIMITER_LOG_UPSTREAM: Final = "/tmp/limiter_manager.log"  # noqa: S108 - the path that the upstream hook uses
+CORE_DIR: Final = "/usr/local/hami-vnpu-core"
+"""Host and container: libvnpu.so, limiter, ld.so.preload."""
+SHARED_REGION_HOST: Final = "/usr/local/hami-shared-region"
+SHARED_REGION: Final = "/hami-shared-region"
+CONTAINERS_HOST: Final = "/usr/local/hami-vnpu-core/containers"
+LOCAL_SHM_DIR: Final = "/hami-vnpu-shmem"
+LOCAL_SHM: Final = "/hami-vnpu-shmem/vnpu_local_shmem"
+PRELOAD_FILE: Final = "/etc/ld.so.preload"
+QUOTA_FILE: Final = "/etc/vnpu/quota.json"
+
+# ---- Schedulers
+
+SCHEDULER_DEFAULT: Final = "default-scheduler"
+SCHEDULER_VOLCANO: Final = "volcano"
+SCHEDULER_HAMI: Final = "hami-scheduler"
+VOLCANO_SOFT_SINCE: Final = "1.16"
+"""The first Volcano that keeps soft slices to the MiB; older ones round them to a template."""

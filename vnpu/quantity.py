@@ -1,0 +1,108 @@
+"""Kubernetes quantities, read exactly.
+
+One parser for every number that a pod, a quota or a node can carry, in every legal spelling
+(k8s.io/apimachinery/pkg/api/resource: ``8192``, ``"10k"``, ``"8192000m"``, ``"10e3"``, ``"8Ki"``). The API server
+hands numbers back in its own canonical spelling, so ``10000`` arrives as ``"10k"``. There is no float on the way:
+a value is exact or refused, never rounded, cut or clamped.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Any, Final
+
+from vnpu.errors import QuantityError
+
+INT32_MAX: Final = 2**31 - 1
+"""The largest count, MiB or percent: HAMi, Volcano and the device plugin keep them in 32 bits."""
+
+_MIB: Final = 2**20
+_LONGEST_TEXT: Final = 64
+_LARGEST_EXPONENT: Final = 40
+"""Above every number that Kubernetes can hold (it stops at 2**63); a larger exponent would only cost time."""
+
+_GRAMMAR: Final = re.compile(
+    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
+    r"(?:(?P<suffix>[numkMGTPE]|[KMGTPE]i)|[eE](?P<exponent>[+-]?[0-9]+))?",
+    re.ASCII,
+)
+_DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_NOT_A_QUANTITY: Final = 'not a Kubernetes quantity; write a whole number such as 8192 or "10k"'
+
+
+def parse(value: Any, path: str = "") -> Fraction:
+    """The exact value of a quantity.
+
+    Args:
+        value: a text, or a number as JSON and YAML give it. A float is taken only when it is a whole number that a
+            float holds exactly; booleans are no numbers here.
+        path: the field that the value was read from, for the error.
+
+    Raises:
+        QuantityError: the value is no quantity.
+    """
+    if isinstance(value, str):
+        return _parse_text(value, path)
+    if isinstance(value, bool):
+        raise QuantityError(path, value, _NOT_A_QUANTITY)
+    if isinstance(value, int):
+        return Fraction(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return Fraction(int(value))
+    raise QuantityError(path, value, _NOT_A_QUANTITY)
+
+
+def _parse_text(text: str, path: str) -> Fraction:
+    match = _GRAMMAR.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
+    if match is None:
+        raise QuantityError(path, text, _NOT_A_QUANTITY)
+    whole, part = match["whole"], match["part"] or ""
+    exponent = int(match["exponent"] or _DECIMAL.get(match["suffix"] or "", 0))
+    if not (whole or part) or abs(exponent) > _LARGEST_EXPONENT:
+        raise QuantityError(path, text, _NOT_A_QUANTITY)
+    number = Fraction(int(whole + part) << _BINARY.get(match["suffix"] or "", 0), 10 ** len(part))
+    number *= Fraction(10**exponent) if exponent >= 0 else Fraction(1, 10**-exponent)
+    return -number if match["sign"] == "-" else number
+
+
+def whole(value: Any, path: str = "", *, low: int, high: int, unit: str = "") -> int:
+    """A whole number from ``low`` to ``high``, both included.
+
+    Args:
+        value: as in :func:`parse`.
+        path: the field, for the error.
+        low: the smallest number that is allowed.
+        high: the largest number that is allowed.
+        unit: what the number counts, for the error, for example ``"MiB"``.
+
+    Raises:
+        QuantityError: not a quantity, not whole, or out of the range. Where the unit is MiB and the number makes sense
+            only as bytes, the message says how many MiB were meant.
+    """
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
+        plain = int(value)  # the spelling of nearly every request, without the cost of a fraction
+        if low <= plain <= high:
+            return plain
+    number = parse(value, path)
+    if number.denominator == 1 and low <= number <= high:
+        return int(number)
+    unit_text = f" {unit}" if unit else ""
+    allowed = f"a whole number from {low} to {high}{unit_text} is allowed"
+    if unit == "MiB" and number >= _MIB and number > high:
+        # 16Gi asks for 17179869184 of a resource that counts MiB: say what the user meant.
+        meant = -(-number // _MIB)
+        allowed += "; the unit is MiB already"
+        allowed += f": {value} is {meant} MiB, " + (f"write {meant}" if meant <= high else "more than there is")
+    raise QuantityError(path, value, allowed)
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Whether two quantities have the same value, however they are spelled. What cannot be read equals nothing."""
+    if isinstance(one, str) and one == other and one.isascii() and one.isdigit():
+        return True
+    try:
+        return parse(one) == parse(other)
+    except QuantityError:
+        return False
