@@ -1,0 +1,71 @@
+"""Reading documents: YAML and JSON alike, duplicate keys and rubbish loud."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vnpu import files
+from vnpu.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def parse(text: str | bytes) -> list[Any]:
+    content = text.encode() if isinstance(text, str) else text
+    return list(files.parse_documents(content, "pods.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "documents"),
+    [
+        ("a: 1\n---\n---\nb: 2\n", [{"a": 1}, {"b": 2}]),
+        ('{"a": {"b": [1, 2]}}', [{"a": {"b": [1, 2]}}]),
+        ("[1, 2]", [[1, 2]]),
+        ("{a: 1}", [{"a": 1}]),
+        ('{"a": 1}\n---\n{"a": 2}', [{"a": 1}, {"a": 2}]),
+        ("\ufeffa: 1", [{"a": 1}]),
+        ("", []),
+        ("base: &b {x: 1}\nmore:\n  <<: *b\n  y: 2\n", [{"base": {"x": 1}, "more": {"x": 1, "y": 2}}]),
+    ],
+)
+def test_documents(text: str, documents: list[Any]) -> None:
+    assert parse(text) == documents
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: 1\na: 2\n", "each key may stand once"),
+        ('{"a": 1, "a": 2}', "each key may stand once"),
+        ("a: [1\n", "line 2"),
+        ("a: !!python/object:os.system x", "line 1"),
+        (b"\xff\xfe\x00", "UTF-8"),
+        ("[" * 100000, "nested too deep"),
+        ("? {a: 1}\n: 2\n", "keys of mappings are texts"),
+    ],
+)
+def test_faults_name_the_file(text: str | bytes, words: str) -> None:
+    with pytest.raises(InputError, match=words) as caught:
+        parse(text)
+    assert str(caught.value).startswith("pods.yaml: ")
+
+
+@given(st.binary(max_size=200) | st.text(alphabet=" {}[]:,-\n\"'&*!|>?#a1\t", max_size=60).map(str.encode))
+def test_any_bytes_are_read_or_refused(content: bytes) -> None:
+    try:
+        documents = parse(content)
+    except InputError:
+        return
+    assert None not in documents
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"missing\.yaml"):
+        files.read_bytes(tmp_path / "missing.yaml")
+    with pytest.raises(InputError, match="readable file"):
+        files.read_bytes(tmp_path)
