@@ -1,0 +1,150 @@
+"""Assignments in, JSON Patch (RFC 6902) out.
+
+Admission names single keys (:class:`vnpu.admission.rules.Set`). This module adds what the wire format asks for: parents
+that are absent or null are created, once for all assignments below them, and pointers are escaped. A patch never
+carries an object that was there before, so it cannot undo what another webhook wrote meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final, TypedDict
+
+from vnpu.errors import ABSENT, InputError, item, key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from vnpu.admission.rules import Set
+
+APPEND: Final = "-"
+"""As the last element of a path: one more element at the end of the list."""
+
+
+class Operation(TypedDict):
+    """One operation of a patch: ``add`` or ``replace``."""
+
+    op: str
+    path: str
+    value: Any
+
+
+class _Changes:
+    """What is assigned below one container: per key a value or further changes, and the elements to append."""
+
+    __slots__ = ("appended", "below", "container", "values")
+
+    def __init__(self, container: type) -> None:
+        self.container = container
+        self.below: dict[str | int, _Changes] = {}
+        self.values: dict[str | int, Any] = {}
+        self.appended: list[Any] = []
+
+
+def operations(document: Any, sets: Iterable[Set]) -> list[Operation]:
+    """The patch that makes all assignments; empty when the document says everything already.
+
+    Args:
+        document: the JSON object that the patch is for; it is not changed.
+        sets: assignments, with paths of at least one element. Whole numbers in a path and ``"-"`` mean lists, other
+            texts mean objects. Where two name the same path, the later one counts.
+
+    Raises:
+        InputError: the document has another shape than a path supposes: a text where an object is expected, or a list
+            without the element.
+        ValueError: two assignments contradict each other: one writes into the value of the other, or they differ in
+            whether a container is a list.
+    """
+    changes: _Changes | None = None
+    for assignment in sets:
+        changes = changes or _Changes(_container_for(assignment.path[0]))
+        _insert(changes, assignment.path, assignment.value)
+    patch: list[Operation] = []
+    if changes is not None:
+        _compare(document, changes, "", "", patch)
+    return patch
+
+
+def pointer(path: Iterable[str | int]) -> str:
+    """The JSON Pointer (RFC 6901) of a path."""
+    return "".join(f"/{_escaped(name)}" for name in path)
+
+
+def _escaped(name: str | int) -> str:
+    # In this order: the other way round, the "~" of a fresh "~1" would be escaped once more.
+    return str(name).replace("~", "~0").replace("/", "~1")
+
+
+def _container_for(name: str | int) -> type:
+    return list if isinstance(name, int) or name == APPEND else dict
+
+
+def _insert(changes: _Changes, path: tuple[str | int, ...], value: Any) -> None:
+    for depth, name in enumerate(path):
+        if changes.container is not _container_for(name):
+            raise ValueError(f"{pointer(path[:depth])} is a list to one assignment and an object to another")
+        if depth == len(path) - 1:
+            break
+        if name == APPEND or name in changes.values:
+            raise ValueError(f"{pointer(path)} lies below a value that another assignment writes")
+        if name not in changes.below:
+            changes.below[name] = _Changes(_container_for(path[depth + 1]))
+        changes = changes.below[name]
+    if name == APPEND:
+        changes.appended.append(value)
+    elif name in changes.below:
+        raise ValueError(f"{pointer(path)} would overwrite what another assignment writes below it")
+    else:
+        changes.values[name] = value
+
+
+def _compare(container: Any, changes: _Changes, path: str, place: str, patch: list[Operation]) -> None:
+    """Operations for changes below a container that is there; ``place`` is its path as people read it."""
+    if not isinstance(container, changes.container):
+        raise InputError(
+            place, container, "a list is expected" if changes.container is list else "an object is expected"
+        )
+    for name, further in changes.below.items():
+        found = _child(container, name, place)
+        if found is None or found is ABSENT:
+            patch.append(_write(container, name, path, _built(further, _place(place, name))))
+        else:
+            _compare(found, further, f"{path}/{_escaped(name)}", _place(place, name), patch)
+    for name, value in changes.values.items():
+        if not _same(_child(container, name, place), value):
+            patch.append(_write(container, name, path, value))
+    patch.extend({"op": "add", "path": f"{path}/{APPEND}", "value": value} for value in changes.appended)
+
+
+def _child(container: Any, name: str | int, place: str) -> Any:
+    if isinstance(name, str):
+        return container.get(name, ABSENT)
+    if not 0 <= name < len(container):
+        raise InputError(item(place, name), ABSENT, f"an element is expected, and the list has {len(container)}")
+    return container[name]
+
+
+def _write(container: Any, name: str | int, path: str, value: Any) -> Operation:
+    # "add" to a list would insert. In an object it also replaces a null, which the API server may have dropped from
+    # its own copy of the document, and then "replace" would fail.
+    there = isinstance(name, int) or container.get(name) is not None
+    return {"op": "replace" if there else "add", "path": f"{path}/{_escaped(name)}", "value": value}
+
+
+def _built(changes: _Changes, place: str) -> Any:
+    """The container that the changes make where there was none."""
+    made = {name: _built(further, _place(place, name)) for name, further in changes.below.items()} | changes.values
+    if changes.container is dict:
+        return made
+    if made:
+        raise InputError(_place(place, next(iter(made))), ABSENT, "an element is expected, and there is no list")
+    return list(changes.appended)
+
+
+def _same(found: Any, value: Any) -> bool:
+    """Equality of JSON: to Python ``1``, ``1.0`` and ``true`` are equal as well."""
+    return bool(found == value) and json.dumps(found, sort_keys=True) == json.dumps(value, sort_keys=True)
+
+
+def _place(place: str, name: str | int) -> str:
+    return item(place, name) if isinstance(name, int) else key(place, name)
