@@ -6,12 +6,26 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from vnpu.placement import CardShare, ContainerPlacement, Placement
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vnpu.cards import Card, Use
     from vnpu.mode import Mode
     from vnpu.request import PodRequest
+
+
+__all__ = (
+    "CardShare",
+    "CardStatus",
+    "ContainerPlacement",
+    "NodeRefusal",
+    "Placement",
+    "Plan",
+    "Reason",
+    "Unplaced",
+)
 
 
 class Reason(StrEnum):
@@ -34,33 +48,6 @@ class Reason(StrEnum):
     CARD_CORDONED = "CardCordoned"
     NODE_UNSAFE = "NodeUnsafe"
     REFUSED = "Refused"
-
-
-@dataclass(frozen=True, slots=True)
-class CardShare:
-    """What one container gets of one card: MiB, percent (0 in hard mode) and the template, None unless one."""
-
-    card: Card
-    memory_mib: int
-    core_percent: int
-    template: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerPlacement:
-    """A container and its cards, ``()`` where it asks for no NPU; as many distinct cards as it asked for otherwise."""
-
-    name: str
-    cards: tuple[CardShare, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """A pod on a node: every container of the pod, in the order of :attr:`vnpu.request.PodRequest.containers`."""
-
-    pod: PodRequest
-    node: str
-    containers: tuple[ContainerPlacement, ...]
 
 
 @dataclass(frozen=True, slots=True)
