@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +15,9 @@ from vnpu.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+EXPLODING = "".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 10)}]\n" for a, b in pairwise("abcdefgh"))
 
 
 def parse(text: str | bytes) -> list[Any]:
@@ -31,6 +36,11 @@ def parse(text: str | bytes) -> list[Any]:
         ("\ufeffa: 1", [{"a": 1}]),
         ("", []),
         ("base: &b {x: 1}\nmore:\n  <<: *b\n  y: 2\n", [{"base": {"x": 1}, "more": {"x": 1, "y": 2}}]),
+        ("base: &b {x: 1}\nmore: {<<: *b, x: 2}\n", [{"base": {"x": 1}, "more": {"x": 2}}]),
+        ("more: {<<: [{x: 1}, {x: 2, y: 3}]}\n", [{"more": {"x": 1, "y": 3}}]),
+        ("one: &a {<<: &b {<<: {x: 1}, x: 2}, x: 3}\ntwo: *b\n", [{"one": {"x": 3}, "two": {"x": 2}}]),
+        ("day: 2026-11-29\ntime: 2026-13-45T00:00:00Z\n", [{"day": "2026-11-29", "time": "2026-13-45T00:00:00Z"}]),
+        ("8080: a\ntrue: b\n", [{"8080": "a", "true": "b"}]),
     ],
 )
 def test_documents(text: str, documents: list[Any]) -> None:
@@ -47,6 +57,18 @@ def test_documents(text: str, documents: list[Any]) -> None:
         (b"\xff\xfe\x00", "UTF-8"),
         ("[" * 100000, "nested too deep"),
         ("? {a: 1}\n: 2\n", "keys of mappings are texts"),
+        ("null: 1\n", "keys of mappings are texts"),
+        ('8080: a\n"8080": b\n', "each key may stand once"),
+        ("{<<: {a: 0}, a: 1, a: 2}\n", "each key may stand once"),
+        ("&a [*a]\n", "recursive"),
+        ("&a {x: *a}\n", "recursive"),
+        ("!!set {a}\n", "constructor for the tag"),
+        ("!!timestamp text\n", "constructor for the tag"),
+        ("!!int text\n", "numbers and truth values"),
+        ("!!bool text\n", "numbers and truth values"),
+        ('!!int ""\n', "numbers and truth values"),
+        ('{"a": %s}' % ("9" * 5000), "numbers and truth values"),
+        ("a: &a [x, x, x, x, x, x, x, x, x, x]\n" + EXPLODING, "aliases repeat more than"),
     ],
 )
 def test_faults_name_the_file(text: str | bytes, words: str) -> None:
@@ -55,13 +77,20 @@ def test_faults_name_the_file(text: str | bytes, words: str) -> None:
     assert str(caught.value).startswith("pods.yaml: ")
 
 
-@given(st.binary(max_size=200) | st.text(alphabet=" {}[]:,-\n\"'&*!|>?#a1\t", max_size=60).map(str.encode))
+@given(st.binary(max_size=200) | st.text(alphabet=" {}[]:,-\n\"'&*!|>?#a1<=~\t", max_size=60).map(str.encode))
 def test_any_bytes_are_read_or_refused(content: bytes) -> None:
     try:
         documents = parse(content)
     except InputError:
         return
     assert None not in documents
+
+
+def test_yaml_without_pyyaml_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    assert parse('{"a": 1}') == [{"a": 1}]
+    with pytest.raises(InputError, match="pip install"):
+        parse("a: 1")
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
