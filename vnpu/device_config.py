@@ -7,17 +7,13 @@ fault is an error that names its field, and what merely surprises is a warning.
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from vnpu.chips import Chip, ChipTable, Template, standard_names
 from vnpu.errors import ABSENT, ConfigError, item, key, shown
+from vnpu.fields import Fields
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-_LARGEST: Final = 2**31 - 1
 _CHIP_KEYS: Final = (
     *("commonWord", "chipName", "resourceName", "resourceMemoryName", "resourceCoreName"),
     *("memoryAllocatable", "memoryCapacity", "memoryFactor", "aiCore", "aiCPU"),
@@ -50,7 +46,7 @@ def parse(document: Any) -> DeviceConfig:
     Raises:
         ConfigError: the first field that cannot be used.
     """
-    section = _mapping(document, "").get("vnpus", ABSENT)
+    section = Fields(document).get("vnpus")
     warnings: list[str] = []
     soft = False
     if isinstance(section, list):
@@ -58,11 +54,11 @@ def parse(document: Any) -> DeviceConfig:
         entries: Any = section
         path = "vnpus"
     else:
-        layout = _mapping(section, "vnpus")
-        soft = _boolean(layout, "hamiVnpuCore", "vnpus")
-        entries = layout.get("configs", ABSENT)
+        layout = Fields(section, "vnpus")
+        soft = layout.boolean("hamiVnpuCore")
+        entries = layout.get("configs")
         path = "vnpus.configs"
-        _note_unknown(layout, ("hamiVnpuCore", "configs"), "vnpus", warnings)
+        _note_unknown(layout, ("hamiVnpuCore", "configs"), warnings)
     if not isinstance(entries, list) or not entries:
         raise ConfigError(path, entries, "a list of at least one chip is expected")
     chips = tuple(_chip(entry, item(path, index), warnings) for index, entry in enumerate(entries))
@@ -71,33 +67,33 @@ def parse(document: Any) -> DeviceConfig:
 
 
 def _chip(entry: Any, path: str, warnings: list[str]) -> Chip:
-    fields = _mapping(entry, path)
-    _note_unknown(fields, _CHIP_KEYS, path, warnings)
-    common_word = _name(fields, "commonWord", path)
-    resource_name = _name(fields, "resourceName", path)
+    fields = Fields(entry, path)
+    _note_unknown(fields, _CHIP_KEYS, warnings)
+    common_word = fields.name("commonWord")
+    resource_name = fields.name("resourceName")
     _, memory_standard, core_standard = standard_names(common_word)
-    core_name = _name(fields, "resourceCoreName", path, default=resource_name + "-core")
-    capacity_mib = _number(fields, "memoryCapacity", path, low=1)
+    core_name = fields.name("resourceCoreName", default=resource_name + "-core")
+    capacity_mib = fields.number("memoryCapacity", low=1)
     chip = Chip(
         common_word=common_word,
-        chip_name=_name(fields, "chipName", path),
+        chip_name=fields.name("chipName"),
         resource_name=resource_name,
-        memory_name=_name(fields, "resourceMemoryName", path, default=resource_name + "-memory"),
+        memory_name=fields.name("resourceMemoryName", default=resource_name + "-memory"),
         core_name=core_name,
-        memory_allocatable_mib=_number(fields, "memoryAllocatable", path, low=1, high=capacity_mib),
+        memory_allocatable_mib=fields.number("memoryAllocatable", low=1, high=capacity_mib),
         memory_capacity_mib=capacity_mib,
-        ai_core=_number(fields, "aiCore", path, low=0, default=0),
-        ai_cpu=_number(fields, "aiCPU", path, low=0, default=0),
-        memory_factor=max(1, _number(fields, "memoryFactor", path, low=0, default=1)),
-        runtime_class_name=_text(fields, "runtimeClassName", path),
-        super_pod=_boolean(fields, "superPod", path),
-        templates=_templates(fields.get("templates"), key(path, "templates"), warnings),
+        ai_core=fields.number("aiCore", low=0, default=0),
+        ai_cpu=fields.number("aiCPU", low=0, default=0),
+        memory_factor=max(1, fields.number("memoryFactor", low=0, default=1)),
+        runtime_class_name=fields.text("runtimeClassName"),
+        super_pod=fields.boolean("superPod"),
+        templates=_templates(fields.get("templates"), fields.key("templates"), warnings),
     )
-    _boolean(fields, "overwriteEnv", path)  # HAMi's; ours never writes an empty ASCEND_VISIBLE_DEVICES
+    fields.boolean("overwriteEnv")  # HAMi's; ours never writes an empty ASCEND_VISIBLE_DEVICES
     _check_chip(chip, path)
     if resource_name != f"huawei.com/{common_word}":
         warnings.append(
-            f"{key(path, 'resourceName')}: {shown(resource_name)} is not huawei.com/{common_word}; "
+            f"{fields.key('resourceName')}: {shown(resource_name)} is not huawei.com/{common_word}; "
             f"annotations still use {common_word}"
         )
     if (chip.memory_name, core_name) != (memory_standard, core_standard):
@@ -106,29 +102,29 @@ def _chip(entry: Any, path: str, warnings: list[str]) -> Chip:
             f"this chip names {chip.memory_name} and {core_name}"
         )
     if chip.memory_factor > 1:
-        warnings.append(f"{key(path, 'memoryFactor')}: {chip.memory_factor}; Volcano does not know this key")
+        warnings.append(f"{fields.key('memoryFactor')}: {chip.memory_factor}; Volcano does not know this key")
     return chip
 
 
 def _templates(entries: Any, path: str, warnings: list[str]) -> tuple[Template, ...]:
-    if entries is None:
+    if entries in (ABSENT, None):
         return ()
     if not isinstance(entries, list):
         raise ConfigError(path, entries, "a list of templates is expected")
     templates = []
     for index, entry in enumerate(entries):
         place = item(path, index)
-        fields = _mapping(entry, place)
-        _note_unknown(fields, _TEMPLATE_KEYS, place, warnings)
+        fields = Fields(entry, place)
+        _note_unknown(fields, _TEMPLATE_KEYS, warnings)
         template = Template(
-            _name(fields, "name", place),
-            _number(fields, "memory", place, low=1),
-            _number(fields, "aiCore", place, low=0, default=0),
-            _number(fields, "aiCPU", place, low=0, default=0),
+            fields.name("name"),
+            fields.number("memory", low=1),
+            fields.number("aiCore", low=0, default=0),
+            fields.number("aiCPU", low=0, default=0),
         )
         if template.name.endswith(_MINDCLUSTER_TEMPLATE_ENDS):
             raise ConfigError(
-                key(place, "name"),
+                fields.key("name"),
                 template.name,
                 "this template is MindCluster's, its mode cannot be mixed with ours",
             )
@@ -166,60 +162,5 @@ def _check_unique(chips: tuple[Chip, ...], path: str) -> None:
             seen[value] = key(place, field)
 
 
-def _mapping(value: Any, path: str) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise ConfigError(path, value, "a mapping is expected")
-    return value
-
-
-def _name(fields: Mapping[str, Any], name: str, path: str, default: str | None = None) -> str:
-    value = fields.get(name, ABSENT)
-    if default is not None and value in (ABSENT, None, ""):
-        return default
-    if not isinstance(value, str) or not value or value != value.strip() or not value.isprintable():
-        raise ConfigError(key(path, name), value, "a non-empty text without surrounding spaces is expected")
-    return value
-
-
-def _text(fields: Mapping[str, Any], name: str, path: str) -> str:
-    value = fields.get(name)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise ConfigError(key(path, name), value, "a text is expected")
-    return value
-
-
-def _number(
-    fields: Mapping[str, Any],
-    name: str,
-    path: str,
-    *,
-    low: int,
-    high: int = _LARGEST,
-    default: int | None = None,
-) -> int:
-    value = fields.get(name, ABSENT)
-    if value in (ABSENT, None) and default is not None:
-        return default
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise ConfigError(key(path, name), value, f"a whole number from {low} to {high} is expected")
-    return value
-
-
-def _boolean(fields: Mapping[str, Any], name: str, path: str) -> bool:
-    value = fields.get(name, False)
-    if value is None:
-        return False
-    if not isinstance(value, bool):
-        # Volcano drops the whole file for a quoted "true", and HAMi does not.
-        raise ConfigError(key(path, name), value, "true or false is expected, without quotes")
-    return value
-
-
-def _note_unknown(fields: Mapping[str, Any], known: tuple[str, ...], path: str, warnings: list[str]) -> None:
-    for name in fields:
-        if name not in known:
-            nearest = difflib.get_close_matches(str(name), known, n=1)
-            hint = f"; did you mean {nearest[0]}?" if nearest else ""
-            warnings.append(f"{key(path, str(name))}: unknown key, ignored{hint}")
+def _note_unknown(fields: Fields, known: tuple[str, ...], warnings: list[str]) -> None:
+    warnings += [f"{fields.key(name)}: unknown key, ignored{hint}" for name, hint in fields.unknown(known)]
