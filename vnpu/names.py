@@ -113,6 +113,11 @@ LOCAL_SHM: Final = "/hami-vnpu-shmem/vnpu_local_shmem"
 PRELOAD_FILE: Final = "/etc/ld.so.preload"
 QUOTA_FILE: Final = "/etc/vnpu/quota.json"
 
+# ---- Nodes
+
+SOFT_SLOTS: Final = 10
+"""Slices that a card offers on a soft node, unless the node says otherwise: the device plugin's ``softSlots``."""
+
 # ---- Schedulers
 
 SCHEDULER_DEFAULT: Final = "default-scheduler"
