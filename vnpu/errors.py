@@ -8,10 +8,15 @@ Paths are written as users see them in their manifests: ``spec.containers[0].res
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any, Final, Self
 
 _VALUE_LIMIT: Final = 120
 """Characters of a bad value that a message repeats: enough to recognise it, never a whole document."""
+
+_BRIEF: Final = reprlib.Repr()
+_BRIEF.maxlevel = 3  # a document of a thousand levels would not be shown but end in a RecursionError
+_BRIEF.maxstring = _BRIEF.maxother = _VALUE_LIMIT
 
 _PLAIN_KEY: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
@@ -77,10 +82,16 @@ ABSENT: Final = _Absent()
 
 
 def shown(value: Any) -> str:
-    """The value as a message shows it: text in quotes, long values cut, on one line."""
+    """The value as a message shows it: text in quotes, long and deep values cut, on one line."""
     if value is ABSENT:
         return "absent"
-    text = f'"{value}"' if isinstance(value, str) else repr(value)
+    if isinstance(value, str):
+        text = f'"{value}"' if len(value) < _VALUE_LIMIT else f'"{value[:_VALUE_LIMIT]}'
+    else:
+        try:
+            text = _BRIEF.repr(value)
+        except ValueError:  # Python converts no whole number of more than some thousand digits
+            text = "a number of thousands of digits"
     text = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
     return text if len(text) <= _VALUE_LIMIT else text[: _VALUE_LIMIT - 1] + "…"
 

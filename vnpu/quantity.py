@@ -21,6 +21,7 @@ _MIB: Final = 2**20
 _LONGEST_TEXT: Final = 64
 _LARGEST_EXPONENT: Final = 40
 """Above every number that Kubernetes can hold (it stops at 2**63); a larger exponent would only cost time."""
+_LARGEST_WHOLE: Final = 10**_LARGEST_EXPONENT
 
 _GRAMMAR: Final = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
@@ -47,7 +48,7 @@ def parse(value: Any, path: str = "") -> Fraction:
         return _parse_text(value, path)
     if isinstance(value, bool):
         raise QuantityError(path, value, _NOT_A_QUANTITY)
-    if isinstance(value, int):
+    if isinstance(value, int) and abs(value) < _LARGEST_WHOLE:
         return Fraction(value)
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return Fraction(int(value))

@@ -46,12 +46,14 @@ class Container:
         kind: plain init container, native sidecar (an init container with ``restartPolicy: Always``) or app container.
         path: where it stands, for example ``spec.initContainers[0]``.
         raw: the JSON object.
+        keys: the same place step by step: ``("spec", "initContainers", 0)``.
     """
 
     name: str
     kind: ContainerKind
     path: str
     raw: Mapping[str, Any]
+    keys: tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,25 +174,36 @@ def containers(pod: Mapping[str, Any]) -> Iterator[Container]:
     Raises:
         InputError: a list or an entry has not the shape that Kubernetes gives it.
     """
+    for found in containers_or_faults(pod):
+        if isinstance(found, InputError):
+            raise found
+        yield found
+
+
+def containers_or_faults(pod: Mapping[str, Any]) -> Iterator[Container | InputError]:
+    """The containers of a pod as in :func:`containers`, and in the place of what is none the reason why."""
     spec = pod.get("spec")
     if not isinstance(spec, dict):
-        raise InputError("spec", spec, "a pod spec is expected")
+        yield InputError("spec", spec, "a pod spec is expected")
+        return
     for section in ("initContainers", "containers"):
         entries = spec.get(section)
         if entries is None:
             continue
         path = key("spec", section)
         if not isinstance(entries, list):
-            raise InputError(path, entries, "a list of containers is expected")
+            yield InputError(path, entries, "a list of containers is expected")
+            continue
         for index, raw in enumerate(entries):
             place = item(path, index)
             if not isinstance(raw, dict):
-                raise InputError(place, raw, "a container is expected")
+                yield InputError(place, raw, "a container is expected")
+                continue
             kind = ContainerKind.APP
             if section == "initContainers":
                 kind = ContainerKind.SIDECAR if raw.get("restartPolicy") == "Always" else ContainerKind.INIT
             name = raw.get("name")
-            yield Container(name if isinstance(name, str) else "", kind, place, raw)
+            yield Container(name if isinstance(name, str) else "", kind, place, raw, ("spec", section, index))
 
 
 def resources(container: Container) -> Iterator[tuple[str, str, str, Any]]:

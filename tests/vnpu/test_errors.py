@@ -26,3 +26,11 @@ def test_a_value_is_shown_on_one_short_line(value: object) -> None:
     text = shown(value)
     assert text.isprintable()
     assert len(text) <= 120
+
+
+def test_values_beyond_all_measure_are_shown_too() -> None:
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    for value in (deep, 10**5000, [10**5000], "x" * 10**7, {"key": {"key": ["x" * 1000] * 1000}}):
+        assert len(shown(value)) <= 120
