@@ -66,7 +66,7 @@ def test_every_legal_spelling_gives_its_number(spelling: Any, number: int) -> No
             "+",
         ),
         *("8192MiB", "8192mi", "1e3k", "1E3Ki", "--1", "NaN", "inf", "1e", "1e99999999999", "9" * 65, "1k\n"),
-        *(True, False, None, 0.5, float("nan"), float("inf"), 1e300, [], {}, [8192], b"8192", 2147483648, -1, 10**5000),
+        *(True, False, None, 0.5, float("nan"), float("inf"), 1e300, [], {}, [8192], b"8192", 2147483648, -1, 10**41),
         *("2147483648", "99999999999999999999", "4294967297"),
     ],
 )
