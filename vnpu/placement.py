@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vnpu.request import order_rule
+
 if TYPE_CHECKING:
-    from vnpu.cards import Card
-    from vnpu.request import PodRequest
+    from vnpu.cards import Card, Use
+    from vnpu.request import ContainerKind, PodRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +37,12 @@ class Placement:
     pod: PodRequest
     node: str
     containers: tuple[ContainerPlacement, ...]
+
+    def holds(self) -> dict[str, Use]:
+        """What the pod reserves of each of its cards, by UUID: the peak of its containers on that card."""
+        by_card: dict[str, list[tuple[ContainerKind, Use]]] = {}
+        for request, placed in zip(self.pod.containers, self.containers, strict=True):
+            if request.slice is not None:
+                for share in placed.cards:
+                    by_card.setdefault(share.card.uuid, []).append((request.kind, request.slice.use))
+        return {uuid: order_rule(uses)[0] for uuid, uses in by_card.items()}

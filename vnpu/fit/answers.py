@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = (
     "CardShare",
     "CardStatus",
+    "CardVerdict",
     "ContainerPlacement",
     "NodeRefusal",
     "Placement",
@@ -47,6 +48,7 @@ class Reason(StrEnum):
     CARD_INSUFFICIENT_AI_CPU = "CardInsufficientAICPU"
     CARD_CORDONED = "CardCordoned"
     NODE_UNSAFE = "NodeUnsafe"
+    GANG_NOT_READY = "GangNotReady"
     REFUSED = "Refused"
 
 
@@ -55,14 +57,37 @@ class NodeRefusal:
     """Why a node does not hold a pod.
 
     Attributes:
+        node: the node's name.
         reasons: cards per reason; node-wide reasons count 1.
-        total: cards that were looked at.
+        total: cards that were looked at; 1, the node itself, where it has none.
         text: as upstream's events write it: ``2/8 CardInsufficientMemory, 6/8 CardNotHealth``.
+        message: one sentence for people, with what is missing on the node's best card.
+        distance: how far the node is from holding the pod: compare two nodes, the smaller is nearer.
     """
 
+    node: str
     reasons: Mapping[Reason, int]
     total: int
     text: str
+    message: str
+    distance: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CardVerdict:
+    """What speaks against one card, for one container of a pod.
+
+    Attributes:
+        container: the container's name.
+        card: the card.
+        reason: the first law that the slice would break on it, None where the card would do.
+        detail: the same for people: ``2048 MiB are missing``; ``""`` where the card would do.
+    """
+
+    container: str
+    card: Card
+    reason: Reason | None
+    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +102,7 @@ class Unplaced:
 
     pod: PodRequest
     message: str
-    reasons: Mapping[str, int]
+    reasons: Mapping[Reason, int]
     nodes: Mapping[str, str]
 
 

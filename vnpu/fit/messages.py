@@ -1,0 +1,174 @@
+"""Refusals: reasons counted for machines, and sentences for people that name the nearest miss."""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+from vnpu import names
+from vnpu.cards import NO_USE
+from vnpu.fit.answers import CardVerdict, NodeRefusal, Reason
+from vnpu.fit.laws import obstacle
+from vnpu.mode import Mode
+from vnpu.request import WHOLE_CORE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vnpu.cards import Card, Node, Use
+    from vnpu.fit.laws import Want
+    from vnpu.fit.search import DeadEnd
+    from vnpu.request import PodRequest, SliceRequest
+
+
+class _Distance(IntEnum):
+    """How far a card is from taking a slice: the remedy, the easiest first."""
+
+    SMALLER_SLICE = 0
+    OTHERS_GONE = 1
+    CARD_BACK = 2
+    OTHER_NODE = 3
+
+
+_DISTANCE: Final = {
+    Reason.CARD_INSUFFICIENT_MEMORY: _Distance.SMALLER_SLICE,
+    Reason.CARD_INSUFFICIENT_CORE: _Distance.SMALLER_SLICE,
+    Reason.CARD_INSUFFICIENT_AI_CORE: _Distance.SMALLER_SLICE,
+    Reason.CARD_INSUFFICIENT_AI_CPU: _Distance.SMALLER_SLICE,
+    Reason.CARD_TIME_SLICING_EXHAUSTED: _Distance.OTHERS_GONE,
+    Reason.EXCLUSIVE_CONFLICT: _Distance.OTHERS_GONE,
+    Reason.CARD_COMPUTE_UNITS_EXHAUSTED: _Distance.OTHERS_GONE,
+    Reason.CARD_MODE_CONFLICT: _Distance.OTHERS_GONE,
+    Reason.CARD_NOT_HEALTH: _Distance.CARD_BACK,
+    Reason.CARD_CORDONED: _Distance.CARD_BACK,
+    Reason.CARD_UUID_MISMATCH: _Distance.CARD_BACK,
+    Reason.CARD_TYPE_MISMATCH: _Distance.OTHER_NODE,
+}
+
+
+def node_obstacle(node: Node, mode: Mode) -> Reason | None:
+    """What speaks against the whole node, whatever its cards."""
+    if node.unsafe:
+        return Reason.NODE_UNSAFE
+    if mode is Mode.SOFT and not node.soft:
+        return Reason.MODE_NOT_FIT
+    return None
+
+
+def refuse_node(node: Node, reason: Reason) -> NodeRefusal:
+    """The refusal of a node whose cards need not be looked at."""
+    return _refusal(node, Counter({reason: 1}), _node_detail(node, reason), (_Distance.OTHER_NODE, 0.0, 0.0))
+
+
+def refuse_cards(node: Node, end: DeadEnd) -> NodeRefusal:
+    """The refusal of a node whose cards do not hold the pod, told for the container at which the search ended."""
+    want = end.want
+    refused: list[tuple[_Distance, float, int, Card, Reason]] = []
+    for card in node.cards:
+        held = end.held.get(card.uuid, NO_USE)
+        reason = obstacle(want, card, held, node.cordoned)
+        if reason is not None:
+            refused.append((_DISTANCE[reason], _shortfall(want, card, held), card.index, card, reason))
+    reasons = Counter(reason for *_, reason in refused)
+    of_chip = len(node.cards) - reasons[Reason.CARD_TYPE_MISMATCH]
+    fitting = len(node.cards) - len(refused)
+    missing = want.count - fitting
+    several = want.count > 1
+    if of_chip < want.count:
+        reasons[Reason.NODE_INSUFFICIENT_DEVICE] = 1
+        has = f"{of_chip} of {want.count}" if of_chip else "no"
+        message = f"{node.name} has {has} {want.word} card{'s' if several else ''}"
+        return _refusal(node, reasons, message, (_Distance.OTHER_NODE, missing, 0.0))
+    if fitting:
+        reasons[Reason.ALLOCATED_CARDS_INSUFFICIENT] = fitting
+    if missing <= 0:
+        message = f"{node.name} has {fitting} cards that would do, but too few of them are whole modules (2n, 2n + 1)"
+        return _refusal(node, reasons, message, (_Distance.OTHERS_GONE, 0.0, 0.0))
+    distance, shortfall, _, card, reason = min(refused, key=lambda entry: (*entry[:3], entry[3].uuid))
+    detail = _detail(want, card, end.held.get(card.uuid, NO_USE), reason)
+    message = f"on the best card ({node.name} card {card.index}) {detail}"
+    if several:
+        message = f"{node.name} has {fitting} of {want.count} cards, and {message.replace('best', 'best other')}"
+    return _refusal(node, reasons, message, (distance, missing, shortfall))
+
+
+def verdicts(node: Node, end: DeadEnd) -> tuple[CardVerdict, ...]:
+    """Card by card, what speaks against the container at which the search ended."""
+    found = []
+    for card in node.cards:
+        held = end.held.get(card.uuid, NO_USE)
+        reason = obstacle(end.want, card, held, node.cordoned)
+        detail = "" if reason is None else _detail(end.want, card, held, reason)
+        found.append(CardVerdict(end.want.container, card, reason, detail))
+    return tuple(found)
+
+
+def node_verdicts(node: Node, container: str, reason: Reason) -> tuple[CardVerdict, ...]:
+    """The same where the whole node is refused."""
+    return tuple(CardVerdict(container, card, reason, _node_detail(node, reason)) for card in node.cards)
+
+
+def unplaced_message(request: PodRequest, refusals: Sequence[NodeRefusal]) -> str:
+    """Why no node holds the pod: what it asks for, and what is missing where it comes nearest."""
+    asked = ", ".join(
+        f"{container.name or 'a container'} asks for {_asked(container.slice)}"
+        for container in request.containers
+        if container.slice is not None
+    )
+    if not refusals:
+        return f"there is no node: {asked}"
+    nearest = min(refusals, key=lambda refusal: refusal.distance)
+    return f"no node holds it: {asked}; {nearest.message}"
+
+
+def _refusal(node: Node, reasons: Counter[Reason], message: str, distance: tuple[float, ...]) -> NodeRefusal:
+    total = max(1, len(node.cards))
+    counted = {reason: count for reason, count in sorted(reasons.items()) if count}
+    text = ", ".join(sorted(f"{count}/{total} {reason}" for reason, count in counted.items()))
+    return NodeRefusal(node.name, counted, total, text, message, distance)
+
+
+def _node_detail(node: Node, reason: Reason) -> str:
+    if reason is Reason.NODE_UNSAFE:
+        return f"{node.name} is unsafe for new slices: {node.unsafe}"
+    return f"{node.name} takes no soft slices (node annotation {names.SOFT_NODE})"
+
+
+def _shortages(want: Want, card: Card, held: Use) -> list[tuple[int, int, str]]:
+    """What is missing on the card: how much, of how much in all, and of what."""
+    use = want.use
+    amounts = [(held.memory_mib + use.memory_mib, card.memory_mib, "MiB")]
+    if use.mode is Mode.SOFT:
+        amounts.append((held.core_percent + use.core_percent, WHOLE_CORE, "percent of compute"))
+    else:
+        amounts.append((held.ai_core + use.ai_core, card.ai_core, "AI core(s)"))
+        amounts.append((held.ai_cpu + use.ai_cpu, card.ai_cpu, "AI CPU(s)"))
+    return [(asked - total, total, unit) for asked, total, unit in amounts if asked > total]
+
+
+def _shortfall(want: Want, card: Card, held: Use) -> float:
+    """What is missing on the card, as parts of what it has."""
+    return sum(missing / max(1, total) for missing, total, _ in _shortages(want, card, held))
+
+
+def _detail(want: Want, card: Card, held: Use, reason: Reason) -> str:
+    if _DISTANCE[reason] is _Distance.SMALLER_SLICE:
+        return " and ".join(f"{missing} {unit}" for missing, _, unit in _shortages(want, card, held)) + " are missing"
+    return {
+        Reason.CARD_TYPE_MISMATCH: f"the chip is {card.chip}, not {want.word}",
+        Reason.CARD_NOT_HEALTH: "the device plugin reports a fault",
+        Reason.CARD_CORDONED: f"new slices are off (node annotation {names.CORDON})",
+        Reason.CARD_UUID_MISMATCH: "the pod's annotations leave the card out",
+        Reason.CARD_MODE_CONFLICT: f"{held.mode or 'unknown'} slices are there, which {want.use.mode} ones cannot join",
+        Reason.CARD_TIME_SLICING_EXHAUSTED: f"all {card.slots} slots are taken",
+        Reason.EXCLUSIVE_CONFLICT: f"{held.slots} slice(s) are there, and the pod wants the card alone",
+        Reason.CARD_COMPUTE_UNITS_EXHAUSTED: "all compute is given away, so that nothing is left to share",
+    }[reason]
+
+
+def _asked(wanted: SliceRequest) -> str:
+    cards = f"{wanted.count} {wanted.chip.common_word} card{'s' if wanted.count > 1 else ''}"
+    if wanted.mode is Mode.SOFT:
+        return f"{cards} with {wanted.memory_mib} MiB and core {wanted.core_percent}"
+    return f"{cards} with template {wanted.template}" if wanted.template else f"{cards}, whole"

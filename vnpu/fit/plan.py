@@ -1,0 +1,113 @@
+"""Plan: many pods, one after the other, gangs all or none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from vnpu.annotations.policies import CardPolicy, NodePolicy
+from vnpu.cards import NO_USE
+from vnpu.fit.answers import CardStatus, Placement, Plan, Reason, Unplaced
+from vnpu.fit.place import best, unplaced
+from vnpu.fit.policy import Policy
+from vnpu.fit.rules import prepare
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from vnpu.cards import Node, Use
+    from vnpu.request import PodRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Pods that belong together.
+
+    Attributes:
+        pods: in order; those that ask for no NPU find room anywhere and are not listed in the plan.
+        min_available: with fewer pods placed than this, none of them is (a gang); 0 or 1 for pods on their own.
+    """
+
+    pods: tuple[PodRequest, ...]
+    min_available: int = 1
+
+
+def plan(
+    workloads: Iterable[Workload],
+    nodes: Sequence[Node],
+    used: Mapping[str, Use],
+    node_policy: NodePolicy = NodePolicy.BINPACK,
+    card_policy: CardPolicy = CardPolicy.SPREAD,
+) -> Plan:
+    """Places the pods of the workloads in their order, each with the others before it in place.
+
+    A gang places as many of its pods as fit; where these are fewer than ``min_available``, all are taken back.
+
+    Args:
+        workloads: what is to be placed.
+        nodes: where to; their order decides between equal nodes.
+        used: what is held already, by UUID.
+        node_policy: for pods whose annotations do not say.
+        card_policy: the same for cards.
+
+    Raises:
+        RequestError: a pod asks for something that no card may give.
+        AnnotationError: a policy or a card list of a pod is malformed.
+    """
+    policy = Policy(NodePolicy(node_policy), (CardPolicy(card_policy),))
+    cluster = _Cluster(nodes, used, policy)
+    placements: list[Placement] = []
+    left_over: list[Unplaced] = []
+    for workload in workloads:
+        answers = [cluster.add(pod) for pod in workload.pods if pod.asks]
+        placed = [answer for answer in answers if isinstance(answer, Placement)]
+        ready = len(placed) + sum(not pod.asks for pod in workload.pods)
+        if ready < workload.min_available and workload.min_available > 1:
+            for placement in placed:
+                cluster.remove(placement)
+            left_over += _gang_refused(answers, ready, workload.min_available)
+        else:
+            placements += placed
+            left_over += [answer for answer in answers if isinstance(answer, Unplaced)]
+    return Plan(str(policy.node), str(policy.card[0]), tuple(placements), tuple(left_over), cluster.status())
+
+
+class _Cluster:
+    """The nodes and what is held of their cards, while a plan is made."""
+
+    def __init__(self, nodes: Sequence[Node], used: Mapping[str, Use], policy: Policy) -> None:
+        self._nodes = nodes
+        self._used = dict(used)
+        self._policy = policy
+
+    def add(self, request: PodRequest) -> Placement | Unplaced:
+        task = prepare(request, self._policy)
+        placement = best(task, self._nodes, self._used)
+        if placement is None:
+            return unplaced(task, self._nodes, self._used)
+        for uuid, use in placement.holds().items():
+            self._used[uuid] = self._used.get(uuid, NO_USE).plus(use)
+        return placement
+
+    def remove(self, placement: Placement) -> None:
+        for uuid, use in placement.holds().items():
+            self._used[uuid] = self._used[uuid].minus(use)
+
+    def status(self) -> tuple[CardStatus, ...]:
+        return tuple(
+            CardStatus(node.name, card, held.mode, held)
+            for node in self._nodes
+            for card in sorted(node.cards, key=lambda card: (card.index, card.uuid))
+            for held in (self._used.get(card.uuid, NO_USE),)
+        )
+
+
+def _gang_refused(answers: Sequence[Placement | Unplaced], ready: int, needed: int) -> list[Unplaced]:
+    """A gang of which too few pods fit: those that fit alone say so, the others why they do not."""
+    waiting = f"the gang needs {needed} pods, and only {ready} fit"
+    return [
+        replace(answer, message=f"{waiting}; {answer.message}")
+        if isinstance(answer, Unplaced)
+        else Unplaced(answer.pod, f"{waiting}; this one would", {Reason.GANG_NOT_READY: 1}, {})
+        for answer in answers
+    ]
