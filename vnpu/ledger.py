@@ -1,1 +1,236 @@
-"""Who holds what: allocations read back from annotations."""
+"""Who holds what: the cards of nodes, and the books of what running pods hold of them.
+
+What one pod holds is read in :mod:`vnpu.holdings`. What is unknown is occupied: what cannot be told makes its node
+unsafe for new slices, with a reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from vnpu import names, quantity
+from vnpu.annotations import policies, register
+from vnpu.annotations.fields import annotation_path, annotations_of, mapping_at
+from vnpu.cards import NO_USE, Card, Node, Use
+from vnpu.errors import ABSENT, AnnotationError, FieldError, InputError, key
+from vnpu.holdings import held, holdings
+from vnpu.request import WHOLE_CORE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from vnpu.chips import Chip, ChipTable
+
+__all__ = ("Ledger", "book", "held", "read_node")
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The books of a cluster.
+
+    Attributes:
+        nodes: as given, with ``unsafe`` filled in.
+        used: what is held of each card that is held at all, by UUID. A card that holds more than it has, or hard and
+            soft slices together, shows all its slots as held.
+        warnings: sentences.
+    """
+
+    nodes: tuple[Node, ...]
+    used: Mapping[str, Use]
+    warnings: tuple[str, ...]
+
+
+def read_node(document: Mapping[str, Any], chips: ChipTable) -> tuple[Node, tuple[str, ...]]:
+    """A node and its cards, from a Kubernetes Node object; a node without cards is a node too.
+
+    Args:
+        document: the Node as JSON.
+        chips: the chip table. Cards of other chips are not seen.
+
+    Returns:
+        The node and warnings. Annotations that cannot be read make the node unsafe, with the reason. Cards of a chip
+        of which kubelet offers none are unhealthy: the device plugin is gone, whatever it once registered.
+
+    Raises:
+        InputError: this is no Node object.
+    """
+    name = mapping_at(document, "metadata").get("name", ABSENT)
+    if not isinstance(name, str) or not name:
+        raise InputError("metadata.name", name, "the name of a node is expected")
+    annotations = annotations_of(document)
+    cards: list[Card] = []
+    reasons: list[str] = []
+    warnings: list[str] = []
+    for chip in chips:
+        try:
+            cards += _registered(document, annotations, chip, warnings)
+        except register.NoCardsError as error:
+            warnings.append(str(error))
+        except FieldError as error:
+            reasons.append(str(error))
+    cordoned: frozenset[str] = frozenset()
+    try:
+        cordoned = policies.uuid_list(annotations.get(names.CORDON, ""), annotation_path(names.CORDON))
+    except AnnotationError as error:
+        reasons.append(str(error))
+    uuids = {card.uuid for card in cards}
+    if len(uuids) != len(cards):
+        reasons.append("one card is registered under two chips")
+    warnings += (
+        f"{annotation_path(names.CORDON)}: the node has no card {uuid}" for uuid in sorted(cordoned.difference(uuids))
+    )
+    node = Node(
+        name,
+        tuple(sorted(cards, key=lambda card: (card.index, card.uuid))),
+        soft=annotations[names.SOFT_NODE] == "true" if names.SOFT_NODE in annotations else chips.soft_nodes_by_default,
+        cordoned=cordoned,
+        unsafe="; ".join(reasons),
+    )
+    return node, tuple(f"node {name}: {warning}" for warning in warnings)
+
+
+def _registered(
+    document: Mapping[str, Any], annotations: Mapping[str, Any], chip: Chip, warnings: list[str]
+) -> Sequence[Card]:
+    annotation = names.node_register(chip.common_word)
+    path = annotation_path(annotation)
+    offered = _offered(document, chip)
+    if annotation not in annotations:
+        if offered:
+            warnings.append(f"{path}: absent, though kubelet offers {offered} {chip.resource_name}: no card is known")
+        return ()
+    cards = register.decode(annotations[annotation], chip, path)
+    if register.is_legacy(annotations[annotation]):
+        warnings.append(f"{path}: the comma text of older device plugins; Volcano does not read it")
+    if not offered:
+        warnings.append(f"kubelet offers no {chip.resource_name}: all its cards count as unhealthy")
+        return [replace(card, healthy=False) for card in cards]
+    return cards
+
+
+def _offered(document: Mapping[str, Any], chip: Chip) -> int:
+    """How many shares of the chip's cards kubelet offers."""
+    value = mapping_at(document, "status", "allocatable").get(chip.resource_name, 0)
+    return quantity.whole(value, key("status.allocatable", chip.resource_name), low=0, high=quantity.INT32_MAX)
+
+
+def book(nodes: Iterable[Node], pods: Iterable[Mapping[str, Any]], chips: ChipTable) -> Ledger:
+    """The books of a cluster: what its pods hold of its cards.
+
+    No pod raises. One whose holding cannot be told makes its node unsafe, with a reason that names pod and field; so
+    do a card that the pod's node does not have and a card that two nodes register. Pods of other nodes than the given
+    ones do not matter.
+
+    Args:
+        nodes: as :func:`read_node` or an inventory gives them.
+        pods: Pods as JSON, of any phase.
+        chips: the chip table.
+    """
+    books = _Books(tuple(nodes))
+    for pod in pods:
+        books.add(pod, chips)
+    return books.close()
+
+
+class _Books:
+    """The ledger while it is written."""
+
+    def __init__(self, nodes: tuple[Node, ...]) -> None:
+        self._nodes = nodes
+        self._reasons: dict[str, list[str]] = {node.name: [] for node in nodes}
+        self._used: dict[str, Use] = {}
+        self._mixed: set[str] = set()
+        self._warnings: list[str] = []
+        self._homes: dict[str, tuple[str, Card]] = {}
+        for node in nodes:
+            for card in node.cards:
+                other, _ = self._homes.setdefault(card.uuid, (node.name, card))
+                if other != node.name:
+                    for name in (other, node.name):
+                        self._reasons[name].append(f"card {card.uuid} is registered by {other} and {node.name}")
+
+    def add(self, pod: Mapping[str, Any], chips: ChipTable) -> None:
+        """Book one pod."""
+        label, where = _label(pod), _whereabouts(pod)
+        try:
+            found = holdings(pod, chips)
+        except FieldError as error:
+            self._blame(where, f"{label}: {error}")
+            return
+        for holding in found:
+            self._warnings += (f"{label}: {warning}" for warning in holding.warnings)
+            for uuid, use in holding.uses.items():
+                self._book(label, where, holding.chip, uuid, use)
+
+    def _book(self, label: str, where: str, chip: Chip, uuid: str, use: Use) -> None:
+        if uuid not in self._homes:
+            self._blame(where, f"{label} holds card {uuid}, which no known node has")
+            return
+        home, card = self._homes[uuid]
+        if card.chip != chip.common_word:
+            self._blame(home, f"{label} holds card {uuid} as {chip.common_word}, and it is {card.chip}")
+        if where and where != home:
+            place = where if where in self._reasons else home
+            self._blame(place, f"{label} is on {where} and holds card {uuid} of {home}")
+        before = self._used.get(uuid, NO_USE)
+        if before.mode not in {None, use.mode}:
+            self._mixed.add(uuid)
+        self._used[uuid] = before.plus(use)
+
+    def _blame(self, where: str, reason: str) -> None:
+        if where in self._reasons:
+            self._reasons[where].append(reason)
+        elif not where:
+            self._warnings.append(f"{reason}; it names no node")
+
+    def close(self) -> Ledger:
+        """The ledger of all that was booked."""
+        for uuid, use in self._used.items():
+            home, card = self._homes[uuid]
+            excess = [f"{has} of {of} {unit}" for has, of, unit in _compared(use, card) if has > of]
+            if uuid in self._mixed:
+                excess.append("hard beside soft slices")
+            if excess:
+                self._warnings.append(
+                    f"node {home}: card {uuid} is over-booked ({', '.join(excess)}) and takes no new slice"
+                )
+                self._used[uuid] = replace(use, slots=max(use.slots, card.slots))
+        nodes = tuple(self._closed(node) for node in self._nodes)
+        return Ledger(nodes, self._used, tuple(self._warnings))
+
+    def _closed(self, node: Node) -> Node:
+        reasons = self._reasons[node.name]
+        if not reasons:
+            return node
+        self._warnings += (f"node {node.name} is unsafe: {reason}" for reason in reasons)
+        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+        return replace(node, unsafe="; ".join(filter(None, (node.unsafe, reasons[0] + more))))
+
+
+def _compared(use: Use, card: Card) -> tuple[tuple[int, int, str], ...]:
+    return (
+        (use.slots, card.slots, "slots"),
+        (use.memory_mib, card.memory_mib, "MiB"),
+        (use.core_percent, WHOLE_CORE, "percent"),
+        (use.ai_core, card.ai_core, "AI cores"),
+        (use.ai_cpu, card.ai_cpu, "AI CPUs"),
+    )
+
+
+def _label(pod: Mapping[str, Any]) -> str:
+    metadata = pod.get("metadata")
+    if not isinstance(metadata, dict):
+        return "a pod without metadata"
+    return f"pod {metadata.get('namespace') or 'default'}/{metadata.get('name') or '?'}"
+
+
+def _whereabouts(pod: Mapping[str, Any]) -> str:
+    """The node that the pod is bound to, else the one that a scheduler chose for it, else ``""``."""
+    for section, path in (("spec", ("nodeName",)), ("metadata", ("annotations", names.ASSIGNED_NODE))):
+        value = pod.get(section)
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None
+        if isinstance(value, str) and value:
+            return value
+    return ""

@@ -37,21 +37,27 @@ PREDICATE_TIME: Final = "predicate-time"
 BIND_PHASE_ALLOCATING: Final = "allocating"
 BIND_PHASE_SUCCESS: Final = "success"
 BIND_PHASE_FAILED: Final = "failed"
+ALLOCATION_PREFIXES: Final = ("hami.io/vgpu-", "hami.io/bind-")
+"""Whatever starts like this is an allocation's, also what a scheduler of another version writes."""
+DEVICE_TEXT_PREFIX: Final = "hami.io/"
+DEVICE_TEXT_MARK: Final = "-devices-"
+"""Between prefix and mark of a device text's key stands the chip's common word."""
+RUNTIME_INFO_PREFIX: Final = "huawei.com/"
 
 
 def to_allocate(common_word: str) -> str:
     """Pod annotation: device text that the device plugin consumes container by container."""
-    return f"hami.io/{common_word}-devices-to-allocate"
+    return f"{DEVICE_TEXT_PREFIX}{common_word}{DEVICE_TEXT_MARK}to-allocate"
 
 
 def allocated(common_word: str) -> str:
     """Pod annotation: the same device text, kept: the ledger."""
-    return f"hami.io/{common_word}-devices-allocated"
+    return f"{DEVICE_TEXT_PREFIX}{common_word}{DEVICE_TEXT_MARK}allocated"
 
 
 def runtime_info(common_word: str) -> str:
     """Pod annotation: the JSON array of UUID, temp, memory and core."""
-    return f"huawei.com/{common_word}"
+    return RUNTIME_INFO_PREFIX + common_word
 
 
 # ---- Node annotations
@@ -111,7 +117,29 @@ CONTAINERS_HOST: Final = "/usr/local/hami-vnpu-core/containers"
 LOCAL_SHM_DIR: Final = "/hami-vnpu-shmem"
 LOCAL_SHM: Final = "/hami-vnpu-shmem/vnpu_local_shmem"
 PRELOAD_FILE: Final = "/etc/ld.so.preload"
+PRELOAD_FILE_NAME: Final = "ld.so.preload"
+"""In each version's directory below :data:`CORE_DIR` on the host; mounted at :data:`PRELOAD_FILE`."""
 QUOTA_FILE: Final = "/etc/vnpu/quota.json"
+
+
+def global_registry(physical_id: int) -> str:
+    """The registry of one card, shared by the containers on it; upstream's layout."""
+    return f"{SHARED_REGION}/{physical_id}_global_registry"
+
+
+def local_shm_host(pod_uid: str, container: str) -> str:
+    """Host directory of one container's memory file; the monitor looks below :data:`CONTAINERS_HOST`."""
+    return f"{CONTAINERS_HOST}/{pod_uid}_{container}"
+
+
+DRIVER_FILES_HOST: Final = (
+    "/usr/local/Ascend/driver/lib64/driver",
+    "/usr/local/Ascend/driver/version.info",
+    "/etc/ascend_install.info",
+)
+"""What a container needs of the driver, where its installer puts it."""
+NPU_SMI_HOST: Final = ("/usr/local/Ascend/driver/tools/npu-smi", "/usr/local/sbin/npu-smi", "/usr/local/bin/npu-smi")
+"""Where npu-smi may be, in the order in which it is looked for."""
 
 # ---- Nodes
 
