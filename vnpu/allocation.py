@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 _PATH_PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
 
 
-def binding_annotations(placement: Placement, time_s: int) -> dict[str, str]:
+def binding_annotations(placement: Placement, time_s: int | None = None) -> dict[str, str]:
     """The annotations that a scheduler writes with the binding, in HAMi's form: a slot for each container of the pod.
 
     Only the chips that the pod holds are written; a pod without an NPU gets nothing.
 
     Args:
         placement: where the pod goes.
-        time_s: now, in unix seconds.
+        time_s: now, in unix seconds; None for a plan, which binds nothing yet, so that it has no times and no phase.
 
     Raises:
         AnnotationError: a card whose UUID device text cannot carry.
@@ -43,14 +43,10 @@ def binding_annotations(placement: Placement, time_s: int) -> dict[str, str]:
     words = dict.fromkeys(share.card.chip for cards in shares for share in cards)
     if not words:
         return {}
-    now = str(time_s)
-    annotations = {
-        names.ASSIGNED_NODE: placement.node,
-        names.ASSIGNED_TIME: now,
-        names.PREDICATE_TIME: now,
-        names.BIND_TIME: now,
-        names.BIND_PHASE: names.BIND_PHASE_ALLOCATING,
-    }
+    annotations = {names.ASSIGNED_NODE: placement.node}
+    if time_s is not None:
+        annotations |= dict.fromkeys((names.ASSIGNED_TIME, names.PREDICATE_TIME, names.BIND_TIME), str(time_s))
+        annotations[names.BIND_PHASE] = names.BIND_PHASE_ALLOCATING
     for word in words:
         slots = [[share for share in cards if share.card.chip == word] for cards in shares]
         text = devices.encode(
