@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 WHOLE_CORE: Final = 100
 """Percent of a card's compute: the cores of the soft slices of one card never sum above it."""
 
-_SECTIONS: Final = ("limits", "requests")
+SECTIONS: Final = ("limits", "requests")
+"""Where a container names resources; of extended ones the API server wants the same in both."""
 
 
 class ContainerKind(StrEnum):
@@ -218,7 +219,7 @@ def resources(container: Container) -> Iterator[tuple[str, str, str, Any]]:
     path = f"{container.path}.resources"
     if not isinstance(raw, dict):
         raise InputError(path, raw, "a mapping with limits and requests is expected")
-    for section in _SECTIONS:
+    for section in SECTIONS:
         entries = raw.get(section)
         if entries is None:
             continue

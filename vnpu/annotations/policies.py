@@ -15,7 +15,7 @@ from vnpu.errors import AnnotationError, key
 from vnpu.quantity import INT32_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 _ANNOTATIONS: Final = "metadata.annotations"
 _STEERING: Final = frozenset({names.NODE_POLICY, names.CARD_POLICY, names.SCORING_WEIGHTS})
@@ -117,6 +117,23 @@ def card_choice(annotations: Mapping[str, Any], common_word: str) -> CardChoice:
         uuid_list(annotations.get(use_key, ""), key(_ANNOTATIONS, use_key)),
         uuid_list(annotations.get(no_use_key, ""), key(_ANNOTATIONS, no_use_key)),
     )
+
+
+def faults(annotations: Mapping[str, Any], common_words: Iterable[str]) -> Iterator[AnnotationError]:
+    """Everything that is malformed in the annotations of a pod that asks for these chips."""
+    readers: list[tuple[str, Callable[[Any, str], object]]] = [
+        (names.NODE_POLICY, node_policy),
+        (names.CARD_POLICY, card_policy),
+        (names.SCORING_WEIGHTS, scoring_weights),
+    ]
+    for word in common_words:
+        readers += (names.use_uuid(word), uuid_list), (names.no_use_uuid(word), uuid_list)
+    for name, read in readers:
+        if name in annotations:
+            try:
+                read(annotations[name], key(_ANNOTATIONS, name))
+            except AnnotationError as fault:
+                yield fault
 
 
 def node_policy(value: Any, path: str = "") -> NodePolicy:

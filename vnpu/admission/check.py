@@ -1,0 +1,157 @@
+"""What to refuse in a pod, and what to warn of, beyond the numbers that cannot be completed."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Final
+
+from vnpu import names
+from vnpu.admission.pod import named
+from vnpu.admission.settings import DevicePlugin, UnknownChips
+from vnpu.annotations import policies
+from vnpu.errors import FieldError, RequestError, key, shown
+from vnpu.mode import Mode, decide
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from vnpu.admission.complete import Completion
+    from vnpu.admission.pod import Pod, Resource
+    from vnpu.admission.settings import Settings
+    from vnpu.chips import ChipTable
+
+_PARTS: Final = (names.MEMORY_SUFFIX, names.CORE_SUFFIX)
+_SURPRISES: Final = (
+    ("hostIPC", "the containers of the node's pods see each other's shared memory; each still keeps its own quota"),
+    ("hostPID", "processes of other pods appear in the container's process list; quotas stay apart"),
+    ("shareProcessNamespace", "the containers of the pod see each other's processes; quotas stay per container"),
+)
+
+
+def is_ours(pod: Pod) -> bool:
+    """Whether the pod asks for a configured chip, or carries an annotation that says so."""
+    return pod.is_npu or names.MODE in pod.annotations or names.SHARE in pod.annotations
+
+
+def stray_mode(pod: Pod) -> Iterator[FieldError]:
+    """A mode that is none, in a pod that asks for no NPU: a slip of the pen would hide another one."""
+    if names.MODE in pod.annotations:
+        try:
+            decide(pod.annotations, core_asked=False, default=Mode.HARD)
+        except FieldError as fault:
+            yield fault
+
+
+def foreign_resources(pod: Pod, settings: Settings, chips: ChipTable) -> tuple[list[FieldError], list[str]]:
+    """Refusals and warnings for NPUs that are not configured chips, and for MindCluster's own.
+
+    Both kinds alone are not our business: Huawei's device plugin serves them. Mixed with ours they would never start.
+    """
+    faults: list[FieldError] = []
+    warnings: list[str] = []
+    ours = is_ours(pod)
+    if ours:
+        faults += _mindcluster(pod)
+    ours = ours or any(resource.name.endswith(_PARTS) for resource in pod.unknown)
+    seen: set[tuple[str, str]] = set()
+    for resource in pod.unknown:
+        mark = (resource.container.path, resource.name)
+        if mark in seen:
+            continue
+        seen.add(mark)
+        if ours or settings.unknown_chips is UnknownChips.DENY:
+            faults.append(_unknown(resource, chips))
+        elif settings.unknown_chips is UnknownChips.WARN:
+            warnings.append(str(_unknown(resource, chips)))
+    return faults, warnings
+
+
+def _unknown(resource: Resource, chips: ChipTable) -> FieldError:
+    known = [chip.resource_name for chip in chips]
+    word = resource.name
+    for part in _PARTS:
+        word = word.removesuffix(part)
+    nearest = difflib.get_close_matches(word, known, n=1)
+    hint = f"; did you mean {nearest[0]}?" if nearest else ""
+    allowed = f"the device config knows no such resource{hint}; known are {', '.join(known)}"
+    return named(RequestError(resource.path, resource.value, allowed), resource.container)
+
+
+def _mindcluster(pod: Pod) -> Iterator[FieldError]:
+    remedy = "a pod is served either by MindCluster or by vNPU, whose device plugins cannot share it: use one of them"
+    for resource in pod.mindcluster:
+        yield named(
+            RequestError(resource.path, resource.value, f"this resource is MindCluster's; {remedy}"), resource.container
+        )
+    for label in names.MINDCLUSTER_LABELS:
+        if label in pod.labels:
+            yield RequestError(
+                key("metadata.labels", label), pod.labels[label], f"this label is MindCluster's; {remedy}"
+            )
+
+
+def npu_pod(pod: Pod, completion: Completion, settings: Settings) -> Iterator[FieldError]:
+    """What an NPU pod must not be, beyond its numbers."""
+    words = dict.fromkeys(wanted.chip.common_word for _, wanted in completion.slices)
+    yield from policies.faults(pod.annotations, words)
+    node = pod.spec.get("nodeName")
+    if node and not settings.allow_node_name:
+        yield RequestError(
+            "spec.nodeName",
+            node,
+            "a pod that names its node passes no scheduler, so no card is booked for it; choose the node with a "
+            f"nodeSelector kubernetes.io/hostname: {node if isinstance(node, str) else '<node>'} or with node affinity",
+        )
+    if not settings.allow_privileged:
+        yield from _privileged(pod)
+    if settings.soft_card_limit is not None and completion.mode is Mode.SOFT:
+        yield from _soft_cards(completion, settings, settings.soft_card_limit)
+
+
+def _privileged(pod: Pod) -> Iterator[FieldError]:
+    for member in pod.members:
+        security = member.container.raw.get("securityContext")
+        if isinstance(security, dict) and security.get("privileged") is True:
+            fault = RequestError(
+                f"{member.container.path}.securityContext.privileged",
+                security["privileged"],
+                "a privileged container reaches every card of its node past any slice; drop privileged, or move the "
+                "container into a pod without an NPU",
+            )
+            yield named(fault, member.container)
+
+
+def _soft_cards(completion: Completion, settings: Settings, limit: int) -> Iterator[FieldError]:
+    why = ""
+    if settings.device_plugin is DevicePlugin.HAMI:
+        why = ", because HAMi's device plugin sets a quota for the first card only"
+    for container, wanted in completion.slices:
+        if wanted.count > limit:
+            module = f"; {wanted.chip.common_word} goes in modules of two cards" if wanted.chip.super_pod else ""
+            fault = RequestError(
+                key(f"{container.path}.resources.limits", wanted.chip.resource_name),
+                wanted.count,
+                f"a soft container may ask for at most {limit} card(s) (setting maxSoftCards{why}){module}; ask for "
+                f"whole cards with the annotation {names.MODE}: {Mode.HARD.value}",
+            )
+            yield named(fault, container)
+
+
+def surprises(pod: Pod, completion: Completion, settings: Settings) -> Iterator[str]:
+    """What works in an NPU pod, but not as one might think."""
+    for field, text in _SURPRISES:
+        if pod.spec.get(field) is True:
+            yield f"spec.{field}: {text}"
+    for member in pod.members:
+        if member.asks and member.container.raw.get("envFrom"):
+            yield (
+                f"{member.container.path}.envFrom: variables named NPU_..., VNPU_... or ASCEND_... in it reach the "
+                "limiter, though they never replace what admission writes"
+            )
+    if completion.scheduler not in settings.volcano_schedulers:
+        return
+    where = f"spec.schedulerName: {shown(completion.scheduler)}"
+    if completion.mode is Mode.SOFT:
+        yield f"{where}: soft slices need Volcano {names.VOLCANO_SOFT_SINCE}; older ones make a template of them"
+    if len(completion.slices) > 1:
+        yield f"{where}: Volcano books only the first of the pod's {len(completion.slices)} NPU containers"

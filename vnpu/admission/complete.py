@@ -1,0 +1,190 @@
+"""What to add to an NPU pod, so that scheduler, device plugin and limiter all read the same decision from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from vnpu import names, quantity, request
+from vnpu.admission import env, hook
+from vnpu.admission.outcome import Set
+from vnpu.admission.pod import named
+from vnpu.chips import ResourceKind
+from vnpu.errors import FieldError, InputError, shown
+from vnpu.mode import Mode, decide
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from vnpu.admission.pod import Pod
+    from vnpu.admission.settings import Settings
+    from vnpu.request import Completed, Container, SliceRequest
+
+ALL_KINDS: Final = frozenset(ResourceKind)
+_MODE_KEYS: Final = ("metadata", "annotations", names.MODE)
+_SCHEDULER: Final = "spec.schedulerName"
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a pod gets.
+
+    Attributes:
+        mode: soft or hard, None where the annotation holds neither.
+        scheduler: who will schedule the pod.
+        slices: the containers that get a slice, and the slice.
+        needed: what an NPU pod cannot be without: count, memory, core, mode, environment and hook.
+        placing: scheduler and runtime class.
+        warnings: what works but surprises.
+        faults: what cannot be completed, and what stands in the place of what is to be written.
+    """
+
+    mode: Mode | None
+    scheduler: str
+    slices: tuple[tuple[Container, SliceRequest], ...]
+    needed: tuple[Set, ...]
+    placing: tuple[Set, ...]
+    warnings: tuple[str, ...]
+    faults: tuple[FieldError, ...]
+
+
+def complete_pod(pod: Pod, settings: Settings, job_scheduler: str = "") -> Completion:
+    """What is to be added to an NPU pod; completing what was completed adds nothing.
+
+    Args:
+        pod: a pod that asks for an NPU.
+        settings: the settings.
+        job_scheduler: the scheduler that the pod will get from its Volcano Job where it names none.
+    """
+    work = _Work(pod, settings)
+    mode = work.decide_mode()
+    if mode is not None:
+        work.complete_containers(mode)
+    scheduler = work.place(job_scheduler)
+    return Completion(
+        mode,
+        scheduler,
+        tuple(work.slices),
+        tuple(work.needed),
+        tuple(work.placing),
+        tuple(work.warnings),
+        tuple(work.faults),
+    )
+
+
+def resource_sets(
+    container: Container, completed: Completed, kinds: Collection[ResourceKind] = ALL_KINDS
+) -> Iterator[Set]:
+    """What a container's resources do not say yet: each number stands in limits and in requests.
+
+    The API server would copy a limit into the requests of a pod, but not into those of a Volcano Job's template.
+
+    Args:
+        container: whose resources.
+        completed: the decision for it.
+        kinds: the numbers to write.
+    """
+    chip = completed.slice.chip
+    amounts = (
+        (ResourceKind.COUNT, chip.resource_name, completed.slice.count),
+        (ResourceKind.MEMORY, chip.memory_name, completed.memory),
+        (ResourceKind.CORE, chip.core_name, completed.core),
+    )
+    written = container.raw.get("resources") or {}
+    for section in request.SECTIONS:
+        entries = written.get(section) or {}
+        for kind, name, amount in amounts:
+            if amount is None or kind not in kinds:
+                continue
+            text = str(amount)
+            if name not in entries or not quantity.equal(entries[name], text):
+                yield Set((*container.keys, "resources", section, name), text)
+
+
+class _Work:
+    """The completion of one pod while it is made."""
+
+    def __init__(self, pod: Pod, settings: Settings) -> None:
+        self.pod = pod
+        self.settings = settings
+        self.slices: list[tuple[Container, SliceRequest]] = []
+        self.needed: list[Set] = []
+        self.placing: list[Set] = []
+        self.warnings: list[str] = []
+        self.faults: list[FieldError] = []
+
+    def decide_mode(self) -> Mode | None:
+        pod = self.pod
+        try:
+            mode = decide(pod.annotations, core_asked=pod.core_named, default=self.settings.default_mode)
+        except FieldError as fault:
+            self.faults.append(fault)
+            return None
+        if names.MODE not in pod.annotations:
+            self.needed.append(Set(_MODE_KEYS, mode.value))
+        return mode
+
+    def complete_containers(self, mode: Mode) -> None:
+        share = self.settings.share
+        try:
+            share = env.share_of(self.pod.annotations, self.settings)
+        except FieldError as fault:
+            self.faults.append(fault)
+        for member in self.pod.members:
+            container = member.container
+            ours: dict[str, str] = {}
+            if member.wanted is not None:
+                try:
+                    completed = request.complete(
+                        member.wanted,
+                        mode,
+                        container.path,
+                        default_core_percent=self.settings.default_core_percent,
+                    )
+                except FieldError as fault:
+                    self.faults.append(named(fault, container))
+                else:
+                    self.slices.append((container, completed.slice))
+                    self.needed += resource_sets(container, completed)
+                    self.warnings += completed.warnings
+                    if mode is Mode.SOFT:
+                        ours = env.wanted(completed.slice, share, self.settings)
+                        self.add_hook(container)
+            added, reserved = env.review(
+                container, ours, asks=member.asks, allow_reserved=self.settings.allow_reserved_env
+            )
+            self.needed += added
+            self.faults += [named(fault, container) for fault in reserved]
+
+    def add_hook(self, container: Container) -> None:
+        try:
+            started = hook.start(container, self.settings.limiter)
+        except FieldError as fault:
+            self.faults.append(named(fault, container))
+        else:
+            if started is not None:
+                self.needed.append(started)
+
+    def place(self, job_scheduler: str) -> str:
+        """Scheduler and runtime class; the answer is who will schedule the pod."""
+        spec, settings = self.pod.spec, self.settings
+        runtime_class = settings.runtime_class_name or next(
+            (wanted.chip.runtime_class_name for _, wanted in self.slices if wanted.chip.runtime_class_name), ""
+        )
+        if runtime_class and not spec.get("runtimeClassName"):
+            self.placing.append(Set(("spec", "runtimeClassName"), runtime_class))
+        chosen = spec.get("schedulerName") or job_scheduler
+        if not isinstance(chosen, str):
+            self.faults.append(InputError(_SCHEDULER, chosen, "the name of a scheduler is expected"))
+            return ""
+        if chosen in ("", names.SCHEDULER_DEFAULT):
+            ours = settings.scheduler_name
+            if ours not in ("", chosen):
+                self.placing.append(Set(("spec", "schedulerName"), ours))
+            return ours or names.SCHEDULER_DEFAULT
+        if chosen not in settings.accepted_schedulers:
+            self.warnings.append(
+                f"{_SCHEDULER}: {shown(chosen)} is kept, but it is not known to book NPUs; if it does, name it in the "
+                "setting knownSchedulers"
+            )
+        return chosen

@@ -1,0 +1,176 @@
+"""The rules of admission in their order: objects and settings in; assignments, warnings and refusals out.
+
+Webhook, preview and planner call these functions and judge alike. They take JSON of any shape and never raise: what is
+wrong with an NPU pod is a refusal, and what asks for no NPU is let through as it is.
+
+A pod is completed first, and what completing cannot do is refused together with what :mod:`vnpu.admission.check`
+finds. The validator does the same once more: a pod that completing would still change never met the mutating webhook.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from vnpu import request
+from vnpu.admission import check, guard
+from vnpu.admission.complete import complete_pod, resource_sets
+from vnpu.admission.outcome import APPEND, NOTHING, Outcome, Set
+from vnpu.admission.pod import read
+from vnpu.admission.settings import Templates
+from vnpu.admission.templates import PodTemplate, is_volcano_job, places, pod_templates, scheduler_of
+from vnpu.chips import ResourceKind
+from vnpu.errors import ABSENT, FieldError, RequestError, item, key
+from vnpu.mode import decide
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from vnpu.admission.settings import Settings
+    from vnpu.chips import ChipTable
+
+__all__ = [
+    "Outcome",
+    "PodTemplate",
+    "Set",
+    "mutate_pod",
+    "mutate_volcano_job",
+    "pod_templates",
+    "validate_pod",
+    "validate_pod_update",
+    "validate_workload",
+]
+
+_GANG_KINDS = frozenset({ResourceKind.COUNT, ResourceKind.MEMORY})
+
+
+class _Judgement(NamedTuple):
+    """What is known of a pod: assignments without which it cannot be, those that place it, and the words for it."""
+
+    needed: tuple[Set, ...] = ()
+    placing: tuple[Set, ...] = ()
+    warnings: tuple[str, ...] = ()
+    refusals: tuple[FieldError, ...] = ()
+
+
+def mutate_pod(pod: Any, settings: Settings, chips: ChipTable) -> Outcome:
+    """What a pod gets when it is created. Twice is once: a pod that was completed gets nothing more."""
+    judged = _judge(pod, settings, chips)
+    if judged.refusals:
+        return Outcome((), judged.warnings, judged.refusals)
+    return Outcome((*judged.needed, *judged.placing), judged.warnings)
+
+
+def validate_pod(pod: Any, settings: Settings, chips: ChipTable) -> Outcome:
+    """Whether a pod may be created: the same rules, and the second line behind the mutating webhook."""
+    judged = _judge(pod, settings, chips)
+    refusals = judged.refusals
+    if judged.needed and not refusals:
+        refusals = (_unmutated(pod, judged.needed),)
+    return Outcome((), judged.warnings, refusals)
+
+
+def validate_pod_update(pod: Any, old: Any, username: str, settings: Settings, chips: ChipTable) -> Outcome:
+    """Whether a pod may change from ``old``: everything may, but for the annotations that record its allocation."""
+    if username in settings.allocators:
+        return NOTHING
+    return Outcome(refusals=tuple(guard.tampered(pod, old, username, chips)))
+
+
+def validate_workload(obj: Any, old: Any, settings: Settings, chips: ChipTable) -> Outcome:
+    """What the pods of a controller would meet, told when the controller is written.
+
+    Args:
+        obj: a controller, or any other object, which is let through.
+        old: what it was before an update, None when it is created. Templates that did not change are not judged.
+        settings: ``templates`` says whether a fault is a warning or a refusal.
+        chips: the chip table.
+    """
+    if not isinstance(obj, dict):
+        return NOTHING
+    before = [place.template for place in places(old)] if isinstance(old, dict) else []
+    job_scheduler = scheduler_of(obj) if is_volcano_job(obj) else ""
+    warnings: list[str] = []
+    refusals: list[FieldError] = []
+    for place in places(obj):
+        if not _among(place.template, before):
+            judged = _judge(place.template, settings, chips, job_scheduler)
+            warnings += (f"{place.path}.{warning}" for warning in judged.warnings)
+            refusals += (fault.under(place.path) for fault in judged.refusals)
+    if settings.templates is Templates.DENY:
+        return Outcome((), tuple(warnings), tuple(refusals))
+    faults = (f"{fault}; pods of this template will be refused" for fault in refusals)
+    return Outcome((), (*faults, *warnings))
+
+
+def mutate_volcano_job(job: Any, settings: Settings, chips: ChipTable) -> Outcome:
+    """Count and memory in the tasks of a Volcano Job, from which Volcano sizes the gang before there is a pod.
+
+    The rest is written into each pod. What is wrong with a task is left to :func:`validate_workload`.
+    """
+    if not isinstance(job, dict) or not is_volcano_job(job):
+        return NOTHING
+    sets: list[Set] = []
+    warnings: list[str] = []
+    for place in places(job):
+        for container, completed in _numbers(place.template, settings, chips):
+            added = resource_sets(container, completed, _GANG_KINDS)
+            sets += (Set((*place.keys, *assignment.path), assignment.value) for assignment in added)
+            warnings += (f"{place.path}.{warning}" for warning in completed.warnings)
+    return Outcome(tuple(sets), tuple(warnings))
+
+
+def _numbers(
+    template: Mapping[str, Any], settings: Settings, chips: ChipTable
+) -> Iterator[tuple[request.Container, request.Completed]]:
+    """The containers of a template whose numbers can be completed."""
+    pod = read(template, chips)
+    try:
+        mode = decide(pod.annotations, core_asked=pod.core_named, default=settings.default_mode)
+    except FieldError:
+        return
+    for member in pod.members:
+        if member.wanted is not None:
+            with contextlib.suppress(FieldError):
+                yield member.container, request.complete(member.wanted, mode, member.container.path)
+
+
+def _judge(document: Any, settings: Settings, chips: ChipTable, job_scheduler: str = "") -> _Judgement:
+    if not isinstance(document, dict):
+        return _Judgement()
+    pod = read(document, chips)
+    refusals: list[FieldError] = list(guard.forged(pod.annotations, chips))
+    foreign, warnings = check.foreign_resources(pod, settings, chips)
+    if not pod.is_npu:
+        refusals += check.stray_mode(pod)
+        return _Judgement(warnings=tuple(warnings), refusals=(*refusals, *foreign))
+    completion = complete_pod(pod, settings, job_scheduler)
+    refusals += (*pod.faults, *foreign, *completion.faults, *check.npu_pod(pod, completion, settings))
+    warnings += (*completion.warnings, *check.surprises(pod, completion, settings))
+    return _Judgement(completion.needed, completion.placing, tuple(warnings), tuple(refusals))
+
+
+def _unmutated(pod: Any, needed: tuple[Set, ...]) -> FieldError:
+    """The second line: what the mutating webhook would have written first."""
+    path, found = "", pod
+    for step in needed[0].path:
+        if step != APPEND:
+            path = item(path, step) if isinstance(step, int) else key(path, step)
+        try:
+            found = found[step]
+        except (KeyError, TypeError):
+            found = ABSENT
+    more = f" (and {len(needed) - 1} more)" if len(needed) > 1 else ""
+    return RequestError(
+        path,
+        found,
+        f"completing the pod would change this field{more}: it asks for an NPU, but the mutating webhook was skipped. "
+        "Create it again; if that does not help, an administrator must look after the MutatingWebhookConfiguration",
+    )
+
+
+def _among(template: Mapping[str, Any], others: list[Mapping[str, Any]]) -> bool:
+    try:
+        return template in others
+    except RecursionError:  # nested too deep to be compared: take it for a new one
+        return False

@@ -1,0 +1,138 @@
+"""The pod templates of controllers: where they stand, and how many pods come of each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from vnpu import names
+from vnpu.errors import InputError, join
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_TEMPLATE: Final = ("spec", "template")
+_PATHS: Final = {
+    "Deployment": _TEMPLATE,
+    "StatefulSet": _TEMPLATE,
+    "DaemonSet": _TEMPLATE,
+    "ReplicaSet": _TEMPLATE,
+    "Job": _TEMPLATE,
+    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+}
+_VOLCANO_GROUP: Final = "batch.volcano.sh/"
+_REPLICAS_LIMIT: Final = 2**31
+
+
+class Place(NamedTuple):
+    """A pod template where it stands.
+
+    Attributes:
+        keys: from the object down.
+        path: the same for people, for example ``spec.tasks[0].template``.
+        template: metadata and spec of the pods.
+    """
+
+    keys: tuple[str | int, ...]
+    path: str
+    template: Mapping[str, Any]
+
+
+class PodTemplate(NamedTuple):
+    """A pod template and what becomes of it.
+
+    Attributes:
+        path: where it stands, ``""`` for a bare pod.
+        template: metadata and spec of the pods.
+        replicas: how many pods run at once; 1 for a DaemonSet, which has one per node.
+        name: what the pods are called, without their number: the object's name, for a task ``<job>-<task>``.
+    """
+
+    path: str
+    template: Mapping[str, Any]
+    replicas: int
+    name: str
+
+
+def is_volcano_job(obj: Mapping[str, Any]) -> bool:
+    """Whether the object is a Job of Volcano, which shares its kind with Kubernetes' own."""
+    version = obj.get("apiVersion")
+    return obj.get("kind") == "Job" and isinstance(version, str) and version.startswith(_VOLCANO_GROUP)
+
+
+def scheduler_of(job: Mapping[str, Any]) -> str:
+    """Who schedules the pods of a Volcano Job whose template names no scheduler."""
+    spec = job.get("spec")
+    name = spec.get("schedulerName") if isinstance(spec, dict) else None
+    return name if isinstance(name, str) and name else names.SCHEDULER_VOLCANO
+
+
+def places(obj: Mapping[str, Any]) -> Iterator[Place]:
+    """Where the pod templates of a controller stand; none in other kinds, and none that is no mapping."""
+    if is_volcano_job(obj):
+        for index, task in enumerate(_tasks(obj)):
+            template = task.get("template") if isinstance(task, dict) else None
+            if isinstance(template, dict):
+                yield Place(("spec", "tasks", index, "template"), f"spec.tasks[{index}].template", template)
+        return
+    kind = obj.get("kind")
+    keys = _PATHS.get(kind) if isinstance(kind, str) else None
+    if keys is None:
+        return
+    template = _descend(obj, keys)
+    if isinstance(template, dict):
+        yield Place(keys, ".".join(keys), template)
+
+
+def pod_templates(obj: Mapping[str, Any]) -> Iterator[PodTemplate]:
+    """The pods that an object makes: those of a controller, or a bare pod itself; none for other kinds.
+
+    Raises:
+        InputError: a number of replicas that is no whole number from 0.
+    """
+    metadata = obj.get("metadata")
+    name = ""
+    if isinstance(metadata, dict):
+        name = next((text for field in ("name", "generateName") if isinstance(text := metadata.get(field), str)), "")
+    if obj.get("kind") == "Pod":
+        yield PodTemplate("", obj, 1, name)
+        return
+    tasks = _tasks(obj) if is_volcano_job(obj) else None
+    for place in places(obj):
+        if tasks is not None:
+            task = tasks[int(place.keys[2])]
+            replicas = _number(task, "replicas", place.path.removesuffix(".template"))
+            yield PodTemplate(place.path, place.template, replicas, f"{name}-{task.get('name', '')}")
+            continue
+        owner = place.keys[:-1]
+        spec, path = _descend(obj, owner), ".".join(map(str, owner))
+        yield PodTemplate(place.path, place.template, _replicas(obj["kind"], spec, path), name)
+
+
+def _replicas(kind: str, spec: Mapping[str, Any], path: str) -> int:
+    if kind == "DaemonSet":
+        return 1
+    if kind not in ("Job", "CronJob"):
+        return _number(spec, "replicas", path)
+    # A Job never runs more pods at once than it still has to complete.
+    parallel = _number(spec, "parallelism", path)
+    return parallel if spec.get("completions") is None else min(parallel, _number(spec, "completions", path))
+
+
+def _number(parent: Mapping[str, Any], field: str, path: str) -> int:
+    value = parent.get(field)
+    if value is None:
+        return 1
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _REPLICAS_LIMIT:
+        raise InputError(join(path, field), value, "a whole number from 0 is expected")
+    return value
+
+
+def _tasks(obj: Mapping[str, Any]) -> list[Any]:
+    tasks = _descend(obj, ("spec", "tasks"))
+    return tasks if isinstance(tasks, list) else []
+
+
+def _descend(obj: Any, keys: tuple[str | int, ...]) -> Any:
+    for name in keys:
+        obj = obj.get(name) if isinstance(obj, dict) else None
+    return obj
