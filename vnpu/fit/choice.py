@@ -37,6 +37,12 @@ def usable(want: Want, node: Node, held: Mapping[str, Use]) -> list[Card]:
     return [card for card in node.cards if obstacle(want, card, held.get(card.uuid, NO_USE), cordoned) is None]
 
 
+def enough(want: Want, node: Node, held: Mapping[str, Use]) -> bool:
+    """Whether the node has as many cards for the container as it needs."""
+    cards = usable(want, node, held)
+    return len(modules(cards)) * MODULE >= want.count if want.chip.super_pod else len(cards) >= want.count
+
+
 def preferred(want: Want, node: Node, held: Mapping[str, Use], policy: Policy) -> tuple[Card, ...]:
     """The cards that the container takes, ``()`` where the node has too few.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
@@ -47,6 +48,23 @@ _DISTANCE: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Miss:
+    """A card that does not take a slice.
+
+    Attributes:
+        card: the card.
+        reasons: the law that the slice would break, and the one that a slice without memory would still break.
+        distance: how far the card is from taking it.
+        shortfall: what is missing of amounts, as parts of what the card has.
+    """
+
+    card: Card
+    reasons: tuple[Reason, ...]
+    distance: _Distance
+    shortfall: float
+
+
 def node_obstacle(node: Node, mode: Mode) -> Reason | None:
     """What speaks against the whole node, whatever its cards."""
     if node.unsafe:
@@ -61,47 +79,46 @@ def refuse_node(node: Node, reason: Reason) -> NodeRefusal:
     return _refusal(node, Counter({reason: 1}), _node_detail(node, reason), (_Distance.OTHER_NODE, 0.0, 0.0))
 
 
-def refuse_cards(node: Node, end: DeadEnd) -> NodeRefusal:
-    """The refusal of a node whose cards do not hold the pod, told for the container at which the search ended."""
+def refuse_cards(node: Node, end: DeadEnd, *, several_containers: bool) -> NodeRefusal:
+    """The refusal of a node whose cards do not hold the pod, told for the container at which the search ended.
+
+    Args:
+        node: the node.
+        end: where the search ended.
+        several_containers: whether the sentence must say which container it is about.
+    """
     want = end.want
-    refused: list[tuple[_Distance, float, int, Card, Reason]] = []
-    for card in node.cards:
-        held = end.held.get(card.uuid, NO_USE)
-        reason = obstacle(want, card, held, node.cordoned)
-        if reason is not None:
-            refused.append((_DISTANCE[reason], _shortfall(want, card, held), card.index, card, reason))
-    reasons = Counter(reason for *_, reason in refused)
+    refused = _misses(node, end)
+    reasons = Counter(miss.reasons[0] for miss in refused)
     of_chip = len(node.cards) - reasons[Reason.CARD_TYPE_MISMATCH]
     fitting = len(node.cards) - len(refused)
     missing = want.count - fitting
-    several = want.count > 1
+    whom = f" for {want.container}" if several_containers else ""
     if of_chip < want.count:
         reasons[Reason.NODE_INSUFFICIENT_DEVICE] = 1
-        has = f"{of_chip} of {want.count}" if of_chip else "no"
-        message = f"{node.name} has {has} {want.word} card{'s' if several else ''}"
-        return _refusal(node, reasons, message, (_Distance.OTHER_NODE, missing, 0.0))
+        has = f"only {of_chip} of {want.count} {want.word} cards" if of_chip else f"no {want.word} card"
+        return _refusal(node, reasons, f"{node.name} has {has}{whom}", (_Distance.OTHER_NODE, missing, 0.0))
     if fitting:
         reasons[Reason.ALLOCATED_CARDS_INSUFFICIENT] = fitting
     if missing <= 0:
-        message = f"{node.name} has {fitting} cards that would do, but too few of them are whole modules (2n, 2n + 1)"
+        message = f"on {node.name} {fitting} cards would do{whom}, but too few of them form whole modules (2n, 2n + 1)"
         return _refusal(node, reasons, message, (_Distance.OTHERS_GONE, 0.0, 0.0))
-    distance, shortfall, _, card, reason = min(refused, key=lambda entry: (*entry[:3], entry[3].uuid))
-    detail = _detail(want, card, end.held.get(card.uuid, NO_USE), reason)
-    message = f"on the best card ({node.name} card {card.index}) {detail}"
-    if several:
-        message = f"{node.name} has {fitting} of {want.count} cards, and {message.replace('best', 'best other')}"
-    return _refusal(node, reasons, message, (distance, missing, shortfall))
+    best = min(refused, key=lambda miss: (miss.distance, miss.shortfall, miss.card.index, miss.card.uuid))
+    detail = _detail(want, best.card, end.held.get(best.card.uuid, NO_USE), best.reasons)
+    message = f"on the best card ({node.name} card {best.card.index}) {detail}{whom}"
+    if want.count > 1:
+        message = f"{node.name} has {fitting} of {want.count} cards, and {message}"
+    return _refusal(node, reasons, message, (best.distance, missing, best.shortfall))
 
 
 def verdicts(node: Node, end: DeadEnd) -> tuple[CardVerdict, ...]:
     """Card by card, what speaks against the container at which the search ended."""
-    found = []
-    for card in node.cards:
-        held = end.held.get(card.uuid, NO_USE)
-        reason = obstacle(end.want, card, held, node.cordoned)
-        detail = "" if reason is None else _detail(end.want, card, held, reason)
-        found.append(CardVerdict(end.want.container, card, reason, detail))
-    return tuple(found)
+    container = end.want.container
+    found = {card.uuid: CardVerdict(container, card, None, "") for card in node.cards}
+    for miss in _misses(node, end):
+        detail = _detail(end.want, miss.card, end.held.get(miss.card.uuid, NO_USE), miss.reasons)
+        found[miss.card.uuid] = CardVerdict(container, miss.card, miss.reasons[0], detail)
+    return tuple(found.values())
 
 
 def node_verdicts(node: Node, container: str, reason: Reason) -> tuple[CardVerdict, ...]:
@@ -147,15 +164,30 @@ def _shortages(want: Want, card: Card, held: Use) -> list[tuple[int, int, str]]:
     return [(asked - total, total, unit) for asked, total, unit in amounts if asked > total]
 
 
-def _shortfall(want: Want, card: Card, held: Use) -> float:
-    """What is missing on the card, as parts of what it has."""
-    return sum(missing / max(1, total) for missing, total, _ in _shortages(want, card, held))
+def _misses(node: Node, end: DeadEnd) -> list[_Miss]:
+    """The cards that do not take the slice, in the node's order."""
+    want = end.want
+    without_memory = replace(want, use=replace(want.use, memory_mib=0))
+    found = []
+    for card in node.cards:
+        held = end.held.get(card.uuid, NO_USE)
+        reason = obstacle(want, card, held, node.cordoned)
+        if reason is None:
+            continue
+        reasons: tuple[Reason, ...] = (reason,)
+        if reason is Reason.CARD_INSUFFICIENT_MEMORY:
+            # A card whose compute is given away is not near, however little memory is missing.
+            further = obstacle(without_memory, card, held, node.cordoned)
+            if further is not None and further is not reason:
+                reasons = (reason, further)
+        shortfall = sum(missing / max(1, total) for missing, total, _ in _shortages(want, card, held))
+        found.append(_Miss(card, reasons, max(_DISTANCE[reason] for reason in reasons), shortfall))
+    return found
 
 
-def _detail(want: Want, card: Card, held: Use, reason: Reason) -> str:
-    if _DISTANCE[reason] is _Distance.SMALLER_SLICE:
-        return " and ".join(f"{missing} {unit}" for missing, _, unit in _shortages(want, card, held)) + " are missing"
-    return {
+def _detail(want: Want, card: Card, held: Use, reasons: Sequence[Reason]) -> str:
+    amounts = [f"{missing} {unit}" for missing, _, unit in _shortages(want, card, held)]
+    texts = {
         Reason.CARD_TYPE_MISMATCH: f"the chip is {card.chip}, not {want.word}",
         Reason.CARD_NOT_HEALTH: "the device plugin reports a fault",
         Reason.CARD_CORDONED: f"new slices are off (node annotation {names.CORDON})",
@@ -164,7 +196,9 @@ def _detail(want: Want, card: Card, held: Use, reason: Reason) -> str:
         Reason.CARD_TIME_SLICING_EXHAUSTED: f"all {card.slots} slots are taken",
         Reason.EXCLUSIVE_CONFLICT: f"{held.slots} slice(s) are there, and the pod wants the card alone",
         Reason.CARD_COMPUTE_UNITS_EXHAUSTED: "all compute is given away, so that nothing is left to share",
-    }[reason]
+    }
+    missing = [" and ".join(amounts) + " are missing"] if _DISTANCE[reasons[0]] is _Distance.SMALLER_SLICE else []
+    return ", and ".join(missing + [texts[reason] for reason in reasons if reason in texts])
 
 
 def _asked(wanted: SliceRequest) -> str:

@@ -79,27 +79,42 @@ class _Cluster:
         self._nodes = nodes
         self._used = dict(used)
         self._policy = policy
+        self._refused: Unplaced | None = None
 
     def add(self, request: PodRequest) -> Placement | Unplaced:
+        if self._refused is not None and _ask_the_same(self._refused.pod, request):
+            return replace(self._refused, pod=request)
         task = prepare(request, self._policy)
         placement = best(task, self._nodes, self._used)
         if placement is None:
-            return unplaced(task, self._nodes, self._used)
+            self._refused = unplaced(task, self._nodes, self._used)
+            return self._refused
         for uuid, use in placement.holds().items():
-            self._used[uuid] = self._used.get(uuid, NO_USE).plus(use)
+            self._change(uuid, self._held(uuid).plus(use))
         return placement
 
     def remove(self, placement: Placement) -> None:
         for uuid, use in placement.holds().items():
-            self._used[uuid] = self._used[uuid].minus(use)
+            self._change(uuid, self._held(uuid).minus(use))
 
     def status(self) -> tuple[CardStatus, ...]:
         return tuple(
             CardStatus(node.name, card, held.mode, held)
             for node in self._nodes
             for card in sorted(node.cards, key=lambda card: (card.index, card.uuid))
-            for held in (self._used.get(card.uuid, NO_USE),)
+            for held in (self._held(card.uuid),)
         )
+
+    def _held(self, uuid: str) -> Use:
+        return self._used.get(uuid, NO_USE)
+
+    def _change(self, uuid: str, use: Use) -> None:
+        self._used[uuid] = use
+        self._refused = None  # the replicas of one workload are refused for the same reason until something changes
+
+
+def _ask_the_same(one: PodRequest, other: PodRequest) -> bool:
+    return (one.mode, one.containers, one.annotations) == (other.mode, other.containers, other.annotations)
 
 
 def _gang_refused(answers: Sequence[Placement | Unplaced], ready: int, needed: int) -> list[Unplaced]:

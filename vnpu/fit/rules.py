@@ -21,10 +21,10 @@ from vnpu.mode import Mode
 from vnpu.request import WHOLE_CORE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from vnpu.cards import Node, Use
-    from vnpu.request import ContainerRequest, PodRequest
+    from vnpu.request import PodRequest, SliceRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,8 @@ def prepare(request: PodRequest, policy: Policy = DEFAULT_POLICY) -> Task:
         wanted = container.slice
         if wanted is None:
             continue
-        _check(request, container, item("containers", index))
+        for field, allowed in _faults(wanted, request.mode):
+            raise RequestError(key(item("containers", index), field), getattr(wanted, field), allowed)
         word = wanted.chip.common_word
         choice = card_choice(request.annotations, word)
         wants.append(
@@ -125,7 +126,9 @@ def try_node(task: Task, node: Node, used: Mapping[str, Use]) -> Placement | Non
 def refuse(task: Task, node: Node, used: Mapping[str, Use]) -> NodeRefusal:
     """Why the node does not hold the pod; the node was tried."""
     obstacle = node_obstacle(node, task.request.mode)
-    return refuse_node(node, obstacle) if obstacle is not None else refuse_cards(node, _dead_end(task, node, used))
+    if obstacle is not None:
+        return refuse_node(node, obstacle)
+    return refuse_cards(node, _dead_end(task, node, used), several_containers=len(task.wants) > 1)
 
 
 def explain(
@@ -151,34 +154,21 @@ def _dead_end(task: Task, node: Node, used: Mapping[str, Use]) -> DeadEnd:
     return found if isinstance(found, DeadEnd) else DeadEnd(task.wants[0], used)
 
 
-def _check(request: PodRequest, container: ContainerRequest, path: str) -> None:
-    """Nothing is clamped: what no card may give is an error, also for callers that built the request themselves."""
-    wanted = container.slice
-    assert wanted is not None
-    hard = wanted.mode is Mode.HARD
-    for field, value, legal, allowed in (
-        ("count", wanted.count, wanted.count >= 1, "at least one card"),
-        (
-            "count",
-            wanted.count,
-            not wanted.chip.super_pod or wanted.count % MODULE == 0,
-            f"{wanted.chip.common_word} goes in modules of {MODULE} cards: an even number is allowed",
-        ),
-        ("memory_mib", wanted.memory_mib, wanted.memory_mib >= 1, "at least 1 MiB per card is allowed"),
-        (
-            "core_percent",
-            wanted.core_percent,
-            0 <= wanted.core_percent <= WHOLE_CORE,
-            f"0 to {WHOLE_CORE} percent of a card is allowed",
-        ),
-        ("core_percent", wanted.core_percent, not (hard and wanted.core_percent), "hard slices have no core"),
-        ("mode", wanted.mode, wanted.mode is request.mode, f"every slice of the pod has its mode, {request.mode}"),
-        (
-            "template",
-            wanted.template,
-            wanted.template is None or (hard and wanted.chip.template_named(wanted.template) is not None),
-            f"a template of {wanted.chip.common_word} is allowed, in hard mode only",
-        ),
+def _faults(wanted: SliceRequest, mode: Mode) -> Iterator[tuple[str, str]]:
+    """The fields of a request that no card may serve, and what is allowed there. Nothing is clamped."""
+    word = wanted.chip.common_word
+    if wanted.mode is not mode:
+        yield "mode", f"every slice of a pod has the pod's mode, {mode}"
+    if wanted.count < 1:
+        yield "count", "at least one card is allowed"
+    if wanted.chip.super_pod and wanted.count % MODULE:
+        yield "count", f"{word} goes in modules of {MODULE} cards: an even number is allowed"
+    if wanted.memory_mib < 1:
+        yield "memory_mib", "at least 1 MiB per card is allowed"
+    most = WHOLE_CORE if wanted.mode is Mode.SOFT else 0
+    if not 0 <= wanted.core_percent <= most:
+        yield "core_percent", f"0 to {most} percent of a card is allowed for a {wanted.mode} slice"
+    if wanted.template is not None and (
+        wanted.mode is Mode.SOFT or wanted.chip.template_named(wanted.template) is None
     ):
-        if not legal:
-            raise RequestError(key(path, field), value, allowed)
+        yield "template", f"a template of {word} is allowed, in {Mode.HARD} mode only"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from vnpu.cards import NO_USE
-from vnpu.fit.choice import MODULE, alternatives, kind, preferred
+from vnpu.fit.choice import MODULE, alternatives, enough, kind, preferred
 from vnpu.request import ContainerKind
 
 if TYPE_CHECKING:
@@ -24,9 +24,13 @@ if TYPE_CHECKING:
     from vnpu.fit.policy import Policy
 
     Cards = tuple[Card, ...]
+    Held = dict[str, Use]
 
-MOST_TRIES: Final = 10_000
-"""Choices of cards that one search looks at, about a second: beyond it the pod counts as not fitting."""
+MOST_TRIES: Final = 2_000
+"""Choices of cards that one search looks at (a fifth of a second); beyond it the pod counts as not fitting.
+
+Enough to be exact for six containers on eight cards that all differ.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,48 +72,51 @@ class _Search:
         self._in_modules = {want.word for want in wants if want.chip.super_pod}
         # What runs beside the container in question: slices of others, sidecars and apps before it.
         self._held = {card.uuid: used[card.uuid] for card in node.cards if card.uuid in used}
+        self._seen: set[Hashable] = set()
+        self._end: DeadEnd | None = None
 
     def run(self) -> tuple[Cards, ...] | DeadEnd:
-        taken: list[Cards] = []
-        undo: list[list[tuple[str, Use]]] = []
-        ways: list[Iterator[Cards]] = [self._ways(0)]
-        states: list[Hashable] = [self._state(0)]
-        failed: set[Hashable] = set()
-        dead_end: DeadEnd | None = None
-        for _ in range(MOST_TRIES):
-            cards = next(ways[-1], None)
-            while cards is None:
-                if dead_end is None:
-                    dead_end = DeadEnd(self._wants[len(taken)], dict(self._held))
-                failed.add(states.pop())
+        ways = [self._ways(0)] if self._hopeful(0) else []
+        taken: list[tuple[Cards, Held]] = []
+        for _ in range(MOST_TRIES + len(self._wants)):
+            while ways and (cards := next(ways[-1], None)) is None:
                 ways.pop()
-                if not ways:
-                    return dead_end
-                taken.pop()
-                self._held.update(undo.pop())
-                cards = next(ways[-1], None)
-            undo.append(self._take(self._wants[len(taken)], cards))
-            taken.append(cards)
+                if taken:
+                    self._held.update(taken.pop()[1])
+            if not ways:
+                break
+            assert cards is not None
+            taken.append((cards, self._take(self._wants[len(taken)], cards)))
             if len(taken) == len(self._wants):
-                return tuple(taken)
-            state = self._state(len(taken))
-            if state in failed:
-                taken.pop()
-                self._held.update(undo.pop())
-            else:
-                states.append(state)
+                return tuple(cards for cards, _ in taken)
+            if self._hopeful(len(taken)):
                 ways.append(self._ways(len(taken)))
-        return dead_end or DeadEnd(self._wants[len(taken)], self._held)
+            else:
+                self._held.update(taken.pop()[1])
+        assert self._end is not None, "the way of preferred cards ends within the first tries"
+        return self._end
 
     def _ways(self, position: int) -> Iterator[Cards]:
         return alternatives(self._wants[position], self._node, self._held, self._policy)
 
-    def _take(self, want: Want, cards: Cards) -> list[tuple[str, Use]]:
+    def _take(self, want: Want, cards: Cards) -> Held:
         """Puts the slice on its cards; what stood there before. A plain init container is gone when the next starts."""
-        before = [(card.uuid, self._held.get(card.uuid, NO_USE)) for card in cards]
+        before = {card.uuid: self._held.get(card.uuid, NO_USE) for card in cards}
         if want.kind is not ContainerKind.INIT:
-            self._held.update((uuid, held.plus(want.use)) for uuid, held in before)
+            self._held.update({uuid: held.plus(want.use) for uuid, held in before.items()})
         return before
+
+    def _hopeful(self, position: int) -> bool:
+        """Whether the cards are in a state not met before, and each container from ``position`` on finds enough."""
+        state = self._state(position)
+        if state in self._seen:
+            return False
+        self._seen.add(state)
+        for want in self._wants[position:]:
+            if not enough(want, self._node, self._held):
+                self._end = self._end or DeadEnd(want, dict(self._held))
+                return False
+        return True
 
     def _state(self, position: int) -> Hashable:
         """What the rest of the pod depends on: how many cards, or modules, of each kind there are."""
