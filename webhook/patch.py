@@ -1,24 +1,22 @@
 """Assignments in, JSON Patch (RFC 6902) out.
 
-Admission names single keys (:class:`vnpu.admission.rules.Set`). This module adds what the wire format asks for: parents
-that are absent or null are created, once for all assignments below them, and pointers are escaped. A patch never
-carries an object that was there before, so it cannot undo what another webhook wrote meanwhile.
+Admission names single keys (:class:`vnpu.admission.outcome.Set`). This module adds what the wire format asks for:
+parents that are absent or null are created, once for all assignments below them, and pointers are escaped. A patch
+never carries an object that was there before, so it cannot undo what another webhook wrote meanwhile.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
+from vnpu.admission.outcome import APPEND
 from vnpu.errors import ABSENT, InputError, item, key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from vnpu.admission.rules import Set
-
-APPEND: Final = "-"
-"""As the last element of a path: one more element at the end of the list."""
+    from vnpu.admission.outcome import Set
 
 
 class Operation(TypedDict):

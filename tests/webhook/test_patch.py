@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnpu.admission.rules import Set
+from vnpu.admission.outcome import Set
 from vnpu.errors import InputError
 from webhook.patch import operations, pointer
 

@@ -1,0 +1,98 @@
+"""``python -m webhook``: serve admission reviews; ``python -m webhook preview FILE...``: show what would happen.
+
+Exit codes: 0 ended by a signal, or nothing refused; 1 a previewed manifest is refused; 2 bad usage or input, with one
+line on standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from vnpu.errors import VnpuError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+UNUSABLE: Final = 2
+"""Exit code for bad usage or input, as argparse has it."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns its exit code."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        if options.command == "preview":
+            from webhook import preview  # noqa: PLC0415 - each command loads what it needs
+
+            return preview.run(options.files, options.config, options.device_config)
+        if (options.cert is None) != (options.key is None):
+            parser.error("--cert and --key belong together; without both a self-signed pair is made")
+        from webhook import server  # noqa: PLC0415 - each command loads what it needs
+
+        server.run(
+            server.Options(
+                host=options.host,
+                port=options.port,
+                certificate=options.cert,
+                key=options.key,
+                settings=options.config,
+                device_config=options.device_config,
+                workers=options.workers,
+                threads=options.threads,
+            )
+        )
+    except VnpuError as error:
+        sys.stderr.write(f"webhook: {error}\n")
+        return UNUSABLE
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m webhook", description="Serve admission reviews over TLS.")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default %(default)s)")
+    parser.add_argument("--port", default=8443, type=_port, help="0 takes a free one (default %(default)s)")
+    parser.add_argument("--cert", type=Path, metavar="FILE", help="PEM chain to serve (default: self-signed)")
+    parser.add_argument("--key", type=Path, metavar="FILE", help="PEM key of the certificate")
+    parser.add_argument("--workers", default=1, type=_positive, metavar="N", help="processes (default %(default)s)")
+    parser.add_argument("--threads", default=8, type=_positive, metavar="N", help="per process (default %(default)s)")
+    _add_configuration(parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    preview = commands.add_parser(
+        "preview",
+        help="show offline what would happen to manifests",
+        description="Show offline what would happen to each manifest: a diff, warnings, refusals. "
+        "Exit 1 if one is refused, 2 if one cannot be read.",
+    )
+    preview.add_argument("files", nargs="+", type=Path, metavar="FILE", help="YAML or JSON, - for standard input")
+    # Left out behind the command, an option keeps what was given before it.
+    _add_configuration(preview, default=argparse.SUPPRESS)
+    return parser
+
+
+def _add_configuration(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    parser.add_argument("--config", type=Path, metavar="FILE", default=default, help="settings of the webhook, YAML")
+    parser.add_argument(
+        "--device-config", type=Path, metavar="FILE", default=default, help="chip table, in HAMi's format"
+    )
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= 65535:
+        raise ValueError(text)
+    return port
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

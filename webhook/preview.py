@@ -1,0 +1,134 @@
+"""``python -m webhook preview FILE...``: what admission would make of manifests, shown without a cluster."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import jsonpatch
+import yaml
+
+from vnpu.admission import rules
+from vnpu.admission.settings import Templates
+from vnpu.admission.templates import is_volcano_job, scheduler_of
+from vnpu.errors import InputError, shown
+from vnpu.fit import documents
+from webhook import config
+from webhook.patch import operations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from vnpu.fit.documents import Document
+    from webhook.review import Context
+
+_REFUSED: Final = 1
+_POD: Final = "Pod"
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What would happen to one manifest.
+
+    Attributes:
+        title: kind and name.
+        pods: whether it makes pods at all.
+        refusals: why it, or the pods that it makes, would be refused; empty when they are allowed.
+        warnings: what the user would be told.
+        diffs: per pod or template that is completed, the change of its YAML; empty when it is refused.
+    """
+
+    title: str
+    pods: bool
+    refusals: tuple[str, ...]
+    warnings: tuple[str, ...]
+    diffs: tuple[str, ...]
+
+
+def run(files: Sequence[Path], settings_file: Path | None, device_config_file: Path | None) -> int:
+    """Show every manifest on standard output; returns the exit code: 1 where one is refused, else 0.
+
+    Raises:
+        VnpuError: a file cannot be read or used; what came before it is shown already.
+    """
+    loaded = config.load(settings_file, device_config_file)
+    for warning in loaded.warnings:
+        sys.stderr.write(f"webhook: {warning}\n")
+    refused = False
+    for path in files:
+        for document in documents.read(path):
+            with document:
+                result = preview(document.value, loaded.context)
+            sys.stdout.write(_rendered(document, result))
+            refused = refused or bool(result.refusals)
+    return _REFUSED if refused else 0
+
+
+def preview(manifest: Any, context: Context) -> Preview:
+    """What would happen to a manifest and to the pods that it makes, whatever the setting ``templates`` says.
+
+    Raises:
+        InputError: the manifest is no Kubernetes object, or has replicas that are no number.
+    """
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("kind"), str):
+        raise InputError("", manifest, "a Kubernetes object with its kind is expected")
+    templates = list(rules.pod_templates(manifest))
+    settings = replace(context.settings, templates=Templates.DENY)
+    if manifest["kind"] == _POD:
+        outcome = rules.mutate_pod(manifest, settings, context.chips)
+    else:
+        outcome = rules.validate_workload(manifest, None, settings, context.chips)
+    diffs = () if outcome.refusals else tuple(_diffs(manifest, templates, context))
+    return Preview(_title(manifest), bool(templates), tuple(map(str, outcome.refusals)), outcome.warnings, diffs)
+
+
+def _diffs(manifest: Mapping[str, Any], templates: Sequence[rules.PodTemplate], context: Context) -> Iterator[str]:
+    for place in templates:
+        pod = place.template
+        if is_volcano_job(manifest):  # Volcano names the scheduler in each pod that it makes
+            spec = {"schedulerName": scheduler_of(manifest)} | (pod.get("spec") or {})
+            pod = {**pod, "spec": spec}
+        patch = operations(pod, rules.mutate_pod(pod, context.settings, context.chips).sets)
+        if patch:
+            what = place.path or _title(manifest)
+            yield _diff(pod, jsonpatch.apply_patch(pod, patch), what)
+
+
+def _diff(before: Any, after: Any, what: str) -> str:
+    lines = difflib.unified_diff(_yaml(before), _yaml(after), f"{what}, as written", f"{what}, as admitted")
+    return "".join(lines)
+
+
+def _yaml(document: Any) -> list[str]:
+    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=sys.maxsize)
+    return text.splitlines(keepends=True)
+
+
+def _title(manifest: Mapping[str, Any]) -> str:
+    metadata = manifest.get("metadata")
+    fields = metadata if isinstance(metadata, dict) else {}
+    name = fields.get("name") or fields.get("generateName") or "without a name"
+    namespace = fields.get("namespace")
+    full = f"{namespace}/{name}" if namespace else name
+    return f"{_bare(manifest['kind'])} {_bare(full)}"
+
+
+def _bare(value: Any) -> str:
+    """A text for a terminal: on one line, without its quotes."""
+    return shown(value).strip('"')
+
+
+def _rendered(document: Document, result: Preview) -> str:
+    if result.refusals:
+        verdict = "refused"
+    elif not result.pods:
+        verdict = "not judged, it makes no pods"
+    else:
+        verdict = "allowed, completed" if result.diffs else "allowed as it is"
+    lines = [f"{document.place}: {result.title}: {verdict}\n"]
+    lines += (f"  refused: {refusal}\n" for refusal in result.refusals)
+    lines += (f"  warning: {warning}\n" for warning in result.warnings)
+    return "".join((*lines, *result.diffs, "\n"))
