@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final
 
 from vnpu.errors import QuantityError
@@ -56,13 +57,22 @@ def parse(value: Any, path: str = "") -> Fraction:
 
 
 def _parse_text(text: str, path: str) -> Fraction:
-    match = _GRAMMAR.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
-    if match is None:
+    number = _value(text) if len(text) <= _LONGEST_TEXT else None
+    if number is None:
         raise QuantityError(path, text, _NOT_A_QUANTITY)
+    return number
+
+
+@lru_cache(maxsize=1024)
+def _value(text: str) -> Fraction | None:
+    """What a text is worth, None for none. One pod spells its few numbers many times over."""
+    match = _GRAMMAR.fullmatch(text)
+    if match is None:
+        return None
     whole, part = match["whole"], match["part"] or ""
     exponent = int(match["exponent"] or _DECIMAL.get(match["suffix"] or "", 0))
     if not (whole or part) or abs(exponent) > _LARGEST_EXPONENT:
-        raise QuantityError(path, text, _NOT_A_QUANTITY)
+        return None
     number = Fraction(int(whole + part) << _BINARY.get(match["suffix"] or "", 0), 10 ** len(part))
     number *= Fraction(10**exponent) if exponent >= 0 else Fraction(1, 10**-exponent)
     return -number if match["sign"] == "-" else number

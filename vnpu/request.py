@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from vnpu import names, quantity
 from vnpu.cards import NO_USE, Use
 from vnpu.chips import Chip, ChipTable, ResourceKind
-from vnpu.errors import InputError, RequestError, item, key
+from vnpu.errors import InputError, RequestError, item, key, shown
 from vnpu.mode import Mode, decide
 
 if TYPE_CHECKING:
@@ -254,9 +254,8 @@ def asked(container: Container, chips: ChipTable) -> Asked | None:
             found[kind] = (value, path)
         elif not quantity.equal(value, found[kind][0]):
             quantity.parse(value, path)
-            raise RequestError(
-                path, value, f"limit and request must be equal in value, and the limit is {found[kind][0]}"
-            )
+            limit = shown(found[kind][0])
+            raise RequestError(path, value, f"limit and request must be equal in value, and the limit is {limit}")
     if chip is None:
         return None
     count = _number(found, ResourceKind.COUNT, 1, quantity.INT32_MAX, "card(s)")
