@@ -20,6 +20,8 @@ _PATHS: Final = {
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
 }
 _VOLCANO_GROUP: Final = "batch.volcano.sh/"
+_NAMELESS_TASK: Final = "default"
+"""What Volcano's own webhook calls a task without a name, before its number."""
 _REPLICAS_LIMIT: Final = 2**31
 
 
@@ -99,9 +101,10 @@ def pod_templates(obj: Mapping[str, Any]) -> Iterator[PodTemplate]:
     tasks = _tasks(obj) if is_volcano_job(obj) else None
     for place in places(obj):
         if tasks is not None:
-            task = tasks[int(place.keys[2])]
-            replicas = _number(task, "replicas", place.path.removesuffix(".template"))
-            yield PodTemplate(place.path, place.template, replicas, f"{name}-{task.get('name', '')}")
+            index = int(place.keys[2])
+            replicas = _number(tasks[index], "replicas", place.path.removesuffix(".template"))
+            task = tasks[index].get("name") or f"{_NAMELESS_TASK}{index}"
+            yield PodTemplate(place.path, place.template, replicas, f"{name}-{task}")
             continue
         owner = place.keys[:-1]
         spec, path = _descend(obj, owner), ".".join(map(str, owner))
