@@ -50,7 +50,8 @@ def read_node(document: Mapping[str, Any], chips: ChipTable) -> tuple[Node, tupl
 
     Returns:
         The node and warnings. Annotations that cannot be read make the node unsafe, with the reason. Cards of a chip
-        of which kubelet offers none are unhealthy: the device plugin is gone, whatever it once registered.
+        of which kubelet offers none are unhealthy: the device plugin is gone, whatever it once registered. A node
+        without ``status.allocatable``, as people write it by hand, is taken at its word.
 
     Raises:
         InputError: this is no Node object.
@@ -103,15 +104,18 @@ def _registered(
     cards = register.decode(annotations[annotation], chip, path)
     if register.is_legacy(annotations[annotation]):
         warnings.append(f"{path}: the comma text of older device plugins; Volcano does not read it")
-    if not offered:
+    if offered == 0:
         warnings.append(f"kubelet offers no {chip.resource_name}: all its cards count as unhealthy")
         return [replace(card, healthy=False) for card in cards]
     return cards
 
 
-def _offered(document: Mapping[str, Any], chip: Chip) -> int:
-    """How many shares of the chip's cards kubelet offers."""
-    value = mapping_at(document, "status", "allocatable").get(chip.resource_name, 0)
+def _offered(document: Mapping[str, Any], chip: Chip) -> int | None:
+    """How many shares of the chip's cards kubelet offers, None where the object does not say what kubelet offers."""
+    allocatable = mapping_at(document, "status", "allocatable")
+    if not allocatable:
+        return None
+    value = allocatable.get(chip.resource_name, 0)
     return quantity.whole(value, key("status.allocatable", chip.resource_name), low=0, high=quantity.INT32_MAX)
 
 
