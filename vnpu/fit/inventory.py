@@ -1,0 +1,111 @@
+"""Nodes written down by hand: the inventory file, and the node of ``--card``."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from vnpu import names
+from vnpu.cards import Card, Node
+from vnpu.errors import ABSENT, ConfigError, item
+from vnpu.fields import Fields
+
+if TYPE_CHECKING:
+    from vnpu.chips import Chip, ChipTable
+
+MOST_CARDS: Final = 1024
+"""Cards of one node; real ones have up to 16."""
+
+_NODE_KEYS: Final = ("name", "chip", "cards", "soft", "healthy", "slots", "labels")
+_LONGEST_NAME: Final = 253
+_NODE_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+
+
+def parse(document: Any, chips: ChipTable) -> tuple[Node, ...]:
+    """The nodes of an inventory: ``nodes: [{name, chip, cards, soft: false, healthy: true, slots, labels}]``.
+
+    Cards are called ``<node>-<index>``. Slots default to :data:`vnpu.names.SOFT_SLOTS` on a soft node, else to
+    template arithmetic. Labels are kept for people; nothing is placed by them.
+
+    Args:
+        document: the mapping that the file holds.
+        chips: the chips that may be named.
+
+    Raises:
+        ConfigError: the first field that cannot be used.
+    """
+    top = Fields(document)
+    top.refuse_unknown(("nodes",))
+    entries = top.get("nodes")
+    if not isinstance(entries, list):
+        raise ConfigError("nodes", entries, "a list of nodes is expected")
+    return tuple(_node(Fields(entry, item("nodes", index)), chips) for index, entry in enumerate(entries))
+
+
+def _node(fields: Fields, chips: ChipTable) -> Node:
+    fields.refuse_unknown(_NODE_KEYS)
+    _check_labels(fields)
+    soft = fields.boolean("soft")
+    chip = find_chip(fields.name("chip"), chips, fields.key("chip"))
+    return make_node(
+        _node_name(fields),
+        chip,
+        fields.number("cards", low=1, high=MOST_CARDS),
+        soft=soft,
+        healthy=fields.boolean("healthy", default=True),
+        slots=fields.number("slots", low=1, default=default_slots(chip, soft=soft)),
+    )
+
+
+def _node_name(fields: Fields) -> str:
+    name = fields.name("name")
+    if len(name) > _LONGEST_NAME or not _NODE_NAME.fullmatch(name):
+        allowed = f"a node name is lower-case letters, digits, - and ., at most {_LONGEST_NAME} characters"
+        raise ConfigError(fields.key("name"), name, allowed)
+    return name
+
+
+def _check_labels(fields: Fields) -> None:
+    labels = fields.get("labels")
+    if labels not in (ABSENT, None):
+        texts = Fields(labels, fields.key("labels"))
+        for label in labels:
+            texts.text(label)
+
+
+def make_node(name: str, chip: Chip, cards: int, *, soft: bool, healthy: bool = True, slots: int) -> Node:
+    """A node of ``cards`` equal cards, called ``<name>-0``, ``<name>-1``, ..."""
+    return Node(
+        name,
+        tuple(
+            Card(
+                uuid=f"{name}-{index}",
+                index=index,
+                chip=chip.common_word,
+                memory_mib=chip.memory_allocatable_mib,
+                slots=slots,
+                ai_core=chip.ai_core,
+                ai_cpu=chip.ai_cpu,
+                healthy=healthy,
+            )
+            for index in range(cards)
+        ),
+        soft=soft,
+    )
+
+
+def default_slots(chip: Chip, *, soft: bool) -> int:
+    """Slices that a card offers where nobody says how many."""
+    return names.SOFT_SLOTS if soft else chip.hard_slots
+
+
+def find_chip(common_word: str, chips: ChipTable, path: str) -> Chip:
+    """The chip of that name.
+
+    Raises:
+        ConfigError: the chip table does not know it.
+    """
+    chip = chips.get(common_word)
+    if chip is None:
+        raise ConfigError(path, common_word, f"known chips are {', '.join(chip.common_word for chip in chips)}")
+    return chip

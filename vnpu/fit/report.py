@@ -1,0 +1,133 @@
+"""What the planner reports: the plan of all that was asked, refusals of admission among it, and explanations."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from vnpu.errors import InputError
+from vnpu.fit.admit import full_name
+from vnpu.fit.answers import Unplaced
+from vnpu.fit.plan import plan
+from vnpu.fit.policy import Policy
+from vnpu.fit.rules import explain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from vnpu.annotations.policies import CardPolicy, NodePolicy
+    from vnpu.fit.admit import Asked
+    from vnpu.fit.answers import CardVerdict, Plan
+    from vnpu.fit.plan import Workload
+    from vnpu.ledger import Ledger
+    from vnpu.request import PodRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Card by card, what speaks against a pod when its turn comes: with all that was placed before it in place.
+
+    Attributes:
+        pod: the pod.
+        node: where it was placed, None where it was not.
+        verdicts: per node name.
+    """
+
+    pod: PodRequest
+    node: str | None
+    verdicts: Mapping[str, tuple[CardVerdict, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The planner's answer.
+
+    Attributes:
+        cluster: the nodes.
+        plan: the pods on them; those that admission refused stand among the pods that are not placed.
+        explanations: of the pods of the name that was to be explained.
+    """
+
+    cluster: Ledger
+    plan: Plan
+    explanations: tuple[Explanation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Plans what manifests ask for onto a cluster.
+
+    Attributes:
+        cluster: the nodes and what is held of them.
+        asked: the pods of each manifest, in order.
+        node_policy: for pods whose annotations do not say.
+        card_policy: the same for cards.
+    """
+
+    cluster: Ledger
+    asked: Sequence[Asked]
+    node_policy: NodePolicy
+    card_policy: CardPolicy
+
+    def report(
+        self, *, explained: str | None = None, progress: Callable[[Sequence[Workload]], Iterable[Workload]] = iter
+    ) -> Report:
+        """Plans everything, and explains a pod where that is wanted.
+
+        Args:
+            explained: ``name`` or ``namespace/name`` of the pod.
+            progress: called with the workloads; what it gives back is placed one after the other.
+
+        Raises:
+            InputError: there is no pod of that name.
+        """
+        found = self._plan(progress(_workloads(self.asked)))
+        warnings = (*self.cluster.warnings, *(warning for one in self.asked for warning in one.warnings))
+        merged = replace(found, unplaced=self._in_order(found.unplaced), warnings=tuple(dict.fromkeys(warnings)))
+        return Report(self.cluster, merged, self._explain(explained, merged) if explained is not None else ())
+
+    def _plan(self, workloads: Iterable[Workload]) -> Plan:
+        return plan(workloads, self.cluster.nodes, self.cluster.used, self.node_policy, self.card_policy)
+
+    def _in_order(self, unplaced: Iterable[Unplaced]) -> tuple[Unplaced, ...]:
+        """What has no room and what admission refused, in the order of the manifests."""
+        without_room = {id(one.pod): one for one in unplaced}
+        return tuple(
+            answer
+            for one in self.asked
+            for pod in one.pods
+            if (answer := pod if isinstance(pod, Unplaced) else without_room.get(id(pod))) is not None
+        )
+
+    def _explain(self, name: str, found: Plan) -> tuple[Explanation, ...]:
+        nodes = {id(placement.pod): placement.node for placement in found.placements}
+        explanations = []
+        known = []
+        for index, one in enumerate(self.asked):
+            for position, pod in enumerate(one.pods):
+                request = pod.pod if isinstance(pod, Unplaced) else pod
+                known.append(full_name(request))
+                if name not in (request.name, known[-1]):
+                    continue
+                verdicts = {}
+                if request.asks:
+                    earlier = replace(one, pods=one.pods[:position], min_available=0)
+                    verdicts = self._verdicts(request, (*self.asked[:index], earlier))
+                explanations.append(Explanation(request, nodes.get(id(pod)), verdicts))
+        if not explanations:
+            nearest = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {nearest[0]}?" if nearest else ""
+            raise InputError("--explain", name, f"the name of a pod is expected{hint}")
+        return tuple(explanations)
+
+    def _verdicts(self, pod: PodRequest, before: Iterable[Asked]) -> dict[str, tuple[CardVerdict, ...]]:
+        """What every card says when the pod's turn comes: all that is planned before it stands in its place."""
+        planned = self._plan(_workloads(before))
+        used = {status.card.uuid: status.use for status in planned.cards}
+        policy = Policy(self.node_policy, (self.card_policy,))
+        return {node.name: explain(pod, node, used, policy) for node in self.cluster.nodes}
+
+
+def _workloads(asked: Iterable[Asked]) -> list[Workload]:
+    return [workload for one in asked for workload in one.workloads]

@@ -1,0 +1,198 @@
+"""The pods that manifests ask for: bare pods, those of controllers, and the gangs of Volcano Jobs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from vnpu.admission.templates import is_volcano_job, pod_templates, scheduler_of
+from vnpu.errors import ABSENT, FieldError, InputError, item, join
+from vnpu.fit.admit import DEFAULT_NAMESPACE, Asked, admit, refused
+from vnpu.mode import Mode
+from vnpu.names import MODE
+from vnpu.request import PodRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from vnpu.admission.settings import Settings
+    from vnpu.admission.templates import PodTemplate
+    from vnpu.chips import Chip, ChipTable
+    from vnpu.fit.answers import Unplaced
+    from vnpu.fit.arguments import SliceGroup
+    from vnpu.fit.documents import Document
+
+MOST_PODS: Final = 100_000
+"""Pods of one plan."""
+
+_POD: Final = "Pod"
+_DAEMON_SET: Final = "DaemonSet"
+_CONTROLLERS: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Job", "CronJob", _DAEMON_SET})
+_ON_EVERY_NODE: Final = (
+    "a DaemonSet puts a pod on every node, which is not planned: give its pods one by one as bare pods"
+)
+
+
+class Reception:
+    """Takes manifests one after the other, and keeps count of their pods and names."""
+
+    def __init__(self, settings: Settings, chips: ChipTable) -> None:
+        """Start with no pods.
+
+        Args:
+            settings: what admission judges by.
+            chips: the chip table.
+        """
+        self._settings = settings
+        self._chips = chips
+        self._pods = 0
+        self._generated: Counter[tuple[str, ...]] = Counter()
+        self._places: dict[tuple[str, ...], str] = {}
+
+    def take(self, document: Document) -> Asked:
+        """The pods of one object; a kind that makes no pods is skipped with a warning.
+
+        Raises:
+            DocumentError: no Kubernetes object, or a field that cannot be used.
+        """
+        with document:
+            obj = _mapping(document.value, "")
+            kind = obj.get("kind", ABSENT)
+            if not isinstance(kind, str) or not kind:
+                raise InputError("kind", kind, "the kind of a Kubernetes object is expected")
+            if kind == _POD or kind in _CONTROLLERS:
+                return self._take(obj, kind, document.place)
+            return Asked((), warnings=(f"{document.place}: no pods come of a {kind}: skipped",))
+
+    def take_slices(self, groups: Iterable[SliceGroup], chip: Chip) -> Asked:
+        """The pods ``slice-0``, ``slice-1``, ... of the command line, each with a soft slice of the chip.
+
+        Raises:
+            InputError: too many pods.
+        """
+        pods: tuple[PodRequest | Unplaced, ...] = ()
+        warnings: tuple[str, ...] = ()
+        for group in groups:
+            self._count(group.count, "--slice")
+            names = [f"slice-{number}" for number in range(len(pods), len(pods) + group.count)]
+            found = admit(_slice_pod(group, chip), names, self._settings, self._chips)
+            pods += found.pods
+            warnings += tuple(f"--slice: {warning}" for warning in found.warnings)
+        return Asked(pods, warnings=warnings)
+
+    def _take(self, obj: Mapping[str, Any], kind: str, place: str) -> Asked:
+        metadata = _mapping(obj.get("metadata", ABSENT), "metadata")
+        namespace = metadata.get("namespace")
+        if namespace is not None and not isinstance(namespace, str):
+            raise InputError("metadata.namespace", namespace, "the name of a namespace is expected")
+        name = self._name(metadata, (str(obj.get("apiVersion")), kind, namespace or DEFAULT_NAMESPACE), place)
+        tasks = _tasks(obj) if is_volcano_job(obj) else []
+        templates = list(pod_templates({**obj, "metadata": {**metadata, "name": name}}))
+        if not templates:
+            raise InputError("spec", obj.get("spec", ABSENT), f"the pod template of a {kind} is expected")
+        min_available, notes = _gang(obj, tasks, templates) if tasks else (0, [])
+        pods: list[PodRequest | Unplaced] = []
+        warnings = [f"{place}: {note}" for note in notes]
+        for template in templates:
+            names = [name]
+            if kind != _POD:
+                self._count(template.replicas, template.path)
+                names = [f"{template.name}-{number}" for number in range(template.replicas)]
+            try:
+                found = admit(_pod(template, namespace, obj), names, self._settings, self._chips)
+            except FieldError as error:
+                raise error.under(template.path) from error
+            warnings += (f"{place}: {join(template.path, warning)}" for warning in found.warnings)
+            if kind == _DAEMON_SET and any(isinstance(pod, PodRequest) and pod.asks for pod in found.pods):
+                pods += refused(namespace, [name], _ON_EVERY_NODE)
+            else:
+                pods += found.pods
+        return Asked(tuple(pods), min_available, tuple(warnings))
+
+    def _name(self, metadata: Mapping[str, Any], kind: tuple[str, ...], place: str) -> str:
+        """The object's name; names that the API server would make up are numbered."""
+        name = metadata.get("name")
+        prefix = metadata.get("generateName")
+        if name is None and isinstance(prefix, str) and prefix:
+            number = self._generated[*kind, prefix]
+            self._generated[*kind, prefix] += 1
+            return f"{prefix}{number}"
+        if not isinstance(name, str) or not name:
+            raise InputError("metadata.name", ABSENT if name is None else name, "the name of the object is expected")
+        first = self._places.setdefault((*kind, name), place)
+        if first != place:
+            raise InputError("metadata.name", name, f"an object of this name stands at {first} already")
+        return name
+
+    def _count(self, pods: int, path: str) -> None:
+        self._pods += pods
+        if self._pods > MOST_PODS:
+            raise InputError(path, f"{pods} pods", f"a plan has at most {MOST_PODS} pods")
+
+
+def _mapping(value: Any, path: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError(path, value, "a mapping is expected")
+    return value
+
+
+def _pod(template: PodTemplate, namespace: str | None, owner: Mapping[str, Any]) -> dict[str, Any]:
+    """A pod of the template, without its name."""
+    metadata = template.template.get("metadata")
+    pod = {
+        **template.template,
+        "metadata": {**_mapping({} if metadata is None else metadata, "metadata"), "namespace": namespace},
+    }
+    spec = pod.get("spec")
+    if is_volcano_job(owner) and isinstance(spec, dict) and not spec.get("schedulerName"):
+        pod["spec"] = {**spec, "schedulerName": scheduler_of(owner)}
+    return pod
+
+
+def _tasks(job: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The tasks of a Volcano Job, each with a template."""
+    tasks = _mapping(job.get("spec", ABSENT), "spec").get("tasks", ABSENT)
+    if not isinstance(tasks, list):
+        raise InputError("spec.tasks", tasks, "a list of tasks is expected")
+    for index, task in enumerate(tasks):
+        path = item("spec.tasks", index)
+        _mapping(_mapping(task, path).get("template", ABSENT), f"{path}.template")
+    return tasks
+
+
+def _gang(
+    job: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]], templates: Sequence[PodTemplate]
+) -> tuple[int, list[str]]:
+    """How many pods of a Volcano Job must be placed together, and warnings.
+
+    Without ``minAvailable``, which 0 counts as too, all that its tasks need, or all that they have, as Volcano's own
+    webhook completes it.
+    """
+    notes = []
+    needed = 0
+    for index, (task, template) in enumerate(zip(tasks, templates, strict=True)):
+        path = f"{item('spec.tasks', index)}.minAvailable"
+        needed += _pods(task.get("minAvailable"), path, template.replicas)
+        if task.get("minAvailable") is not None:
+            notes.append(f"{path}: the plan counts the pods of all tasks together")
+    return _pods(job["spec"].get("minAvailable"), "spec.minAvailable", 0) or needed, notes
+
+
+def _pods(value: Any, path: str, default: int) -> int:
+    if value is None:
+        return default
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST_PODS:
+        raise InputError(path, value, f"a whole number from 0 to {MOST_PODS} is expected")
+    return value
+
+
+def _slice_pod(group: SliceGroup, chip: Chip) -> dict[str, Any]:
+    limits = {chip.resource_name: "1", chip.memory_name: group.memory}
+    if group.core is not None:
+        limits[chip.core_name] = group.core
+    return {
+        "apiVersion": "v1",
+        "kind": _POD,
+        "metadata": {"namespace": DEFAULT_NAMESPACE, "annotations": {MODE: Mode.SOFT.value}},
+        "spec": {"containers": [{"name": "slice", "resources": {"limits": limits}}]},
+    }
