@@ -17,7 +17,7 @@ $(STAMP): pyproject.toml
 	touch $@
 
 run: setup
-	$(BIN)/python -m webhook.demo
+	$(BIN)/python -m webhook.demo docs/examples
 
 serve: setup
 	$(BIN)/python -m webhook --host 127.0.0.1 --port 8443

@@ -94,10 +94,11 @@ def _diffs(manifest: Mapping[str, Any], templates: Sequence[rules.PodTemplate], 
         patch = operations(pod, rules.mutate_pod(pod, context.settings, context.chips).sets)
         if patch:
             what = place.path or _title(manifest)
-            yield _diff(pod, jsonpatch.apply_patch(pod, patch), what)
+            yield diff(pod, jsonpatch.apply_patch(pod, patch), what)
 
 
-def _diff(before: Any, after: Any, what: str) -> str:
+def diff(before: Any, after: Any, what: str) -> str:
+    """The unified diff of two objects as YAML; ``what`` is their name in its head."""
     lines = difflib.unified_diff(_yaml(before), _yaml(after), f"{what}, as written", f"{what}, as admitted")
     return "".join(lines)
 
