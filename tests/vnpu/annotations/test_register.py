@@ -7,20 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.golden import cases
+from tests.support.objects import CHIP, chip_named
 from vnpu.annotations import register
 from vnpu.cards import Card
-from vnpu.chips import DEFAULT_CHIPS, Chip
 from vnpu.errors import AnnotationError
 from vnpu.quantity import INT32_MAX
 
-
-def chip_named(word: str) -> Chip:
-    chip = DEFAULT_CHIPS.get(word)
-    assert chip is not None
-    return chip
-
-
-B3 = chip_named("Ascend910B3")
+B3 = chip_named(CHIP)
 AMOUNTS = st.integers(0, INT32_MAX)
 UUIDS = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters=",:;"), min_size=1)
 
