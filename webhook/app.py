@@ -1,4 +1,8 @@
-"""The Flask application: HTTP in, :func:`webhook.review.review`, HTTP out."""
+"""The application: HTTP in, :func:`webhook.review.review`, HTTP out.
+
+Flask serves what people and probes ask for. The two admission endpoints stand before it as plain WSGI: on a pod of 7 KB
+Flask's routing, request and response objects would cost as much as the whole judgement.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +19,14 @@ from webhook.metrics import MEDIA_TYPE
 from webhook.review import Answer, Endpoint, review, unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
     from webhook.metrics import Metrics
     from webhook.review import Context
 
 _TEXT: Final = "text/plain; charset=utf-8"
+_METHOD: Final = "POST"
 
 
 def create_app(context: Callable[[], Context], metrics: Metrics) -> Flask:
@@ -32,56 +38,59 @@ def create_app(context: Callable[[], Context], metrics: Metrics) -> Flask:
     """
     app = Flask("webhook", static_folder=None)
 
-    def endpoint(which: Endpoint) -> Callable[[], Response]:
-        def view() -> Response:
-            start = time.perf_counter()
-            answer = _answer(which, context())
-            seconds = time.perf_counter() - start
-            metrics.count(answer, seconds)
-            log_answer(answer, seconds * 1000)
-            return Response(answer.body, answer.status, content_type=answer.media_type)
-
-        return view
-
     def alive() -> Response:
         return _text("ok", HTTPStatus.OK)
 
     def exposed() -> Response:
         return Response(metrics.exposed(), content_type=MEDIA_TYPE)
 
-    for which in Endpoint:
-        _route(app, f"/{which.value}", "POST", endpoint(which))
-    _route(app, "/healthz", "GET", alive)
-    _route(app, "/readyz", "GET", alive)
-    _route(app, "/metrics", "GET", exposed)
+    for path, view in (("/healthz", alive), ("/readyz", alive), ("/metrics", exposed)):
+        app.add_url_rule(path, path, view, methods=["GET"], provide_automatic_options=False)
     app.register_error_handler(HTTPException, _refused)
     app.register_error_handler(Exception, _failed)
+    app.wsgi_app = _Reviews(app.wsgi_app, context, metrics)  # type: ignore[method-assign]
     return app
 
 
-def _route(app: Flask, path: str, method: str, view: Callable[[], Response]) -> None:
-    app.add_url_rule(path, path, view, methods=[method], provide_automatic_options=False)
+class _Reviews:
+    """The admission endpoints; every other path is left to the application behind them."""
+
+    def __init__(self, behind: WSGIApplication, context: Callable[[], Context], metrics: Metrics) -> None:
+        self._behind = behind
+        self._context = context
+        self._metrics = metrics
+        self._endpoints = {f"/{endpoint.value}": endpoint for endpoint in Endpoint}
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        endpoint = self._endpoints.get(environ.get("PATH_INFO", ""))
+        if endpoint is None:
+            return self._behind(environ, start_response)
+        if environ["REQUEST_METHOD"] != _METHOD:
+            return _text("POST is expected", HTTPStatus.METHOD_NOT_ALLOWED, {"Allow": _METHOD})(environ, start_response)
+        start = time.perf_counter()
+        answer = _answer(environ, endpoint, self._context())
+        seconds = time.perf_counter() - start
+        self._metrics.count(answer, seconds)
+        log_answer(answer, seconds * 1000)
+        headers = [("Content-Type", answer.media_type), ("Content-Length", str(len(answer.body)))]
+        start_response(f"{answer.status.value} {answer.status.phrase}", headers)
+        return [answer.body]
 
 
-def _answer(which: Endpoint, context: Context) -> Answer:
-    # The WSGI environment is read directly: Flask's own accessors buffer and copy what is needed here once.
-    environ = request.environ
+def _answer(environ: WSGIEnvironment, endpoint: Endpoint, context: Context) -> Answer:
     try:
         length = wire.body_length(environ.get("CONTENT_LENGTH"), environ.get("HTTP_TRANSFER_ENCODING"))
         body = environ["wsgi.input"].read(length)
         wire.check_media_type(environ.get("CONTENT_TYPE"), environ.get("HTTP_CONTENT_ENCODING"))
     except wire.UnreadableError as error:
-        return unreadable(which, error)
-    return review(body, which, context)
+        return unreadable(endpoint, error)
+    return review(body, endpoint, context)
 
 
 def _refused(error: HTTPException) -> Response:
     """Werkzeug's errors (404, 405, ...) as a line of text, with their headers but not as a page."""
-    response = _text(error.name, HTTPStatus(error.code or HTTPStatus.INTERNAL_SERVER_ERROR))
-    for name, value in error.get_headers():
-        if name.lower() not in ("content-type", "content-length"):
-            response.headers[name] = value
-    return response
+    headers = {name: value for name, value in error.get_headers() if name != "Content-Type"}
+    return _text(error.name, HTTPStatus(error.code or HTTPStatus.INTERNAL_SERVER_ERROR), headers)
 
 
 def _failed(error: Exception) -> Response:
@@ -89,5 +98,5 @@ def _failed(error: Exception) -> Response:
     return _text("internal error; the log tells the cause", HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
-def _text(text: str, status: HTTPStatus) -> Response:
-    return Response(f"{text}\n", status, content_type=_TEXT)
+def _text(text: str, status: HTTPStatus, headers: dict[str, str] | None = None) -> Response:
+    return Response(f"{text}\n", status, headers, content_type=_TEXT)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from vnpu.admission.outcome import Set
 
+    _Path = tuple[str | int, ...]
+
 
 class Operation(TypedDict):
     """One operation of a patch: ``add`` or ``replace``."""
@@ -30,10 +32,10 @@ class Operation(TypedDict):
 class _Changes:
     """What is assigned below one container: per key a value or further changes, and the elements to append."""
 
-    __slots__ = ("appended", "below", "container", "values")
+    __slots__ = ("appended", "below", "is_list", "values")
 
-    def __init__(self, container: type) -> None:
-        self.container = container
+    def __init__(self, first: str | int) -> None:
+        self.is_list = _in_list(first)
         self.below: dict[str | int, _Changes] = {}
         self.values: dict[str | int, Any] = {}
         self.appended: list[Any] = []
@@ -55,39 +57,36 @@ def operations(document: Any, sets: Iterable[Set]) -> list[Operation]:
     """
     changes: _Changes | None = None
     for assignment in sets:
-        changes = changes or _Changes(_container_for(assignment.path[0]))
+        changes = changes or _Changes(assignment.path[0])
         _insert(changes, assignment.path, assignment.value)
     patch: list[Operation] = []
     if changes is not None:
-        _compare(document, changes, "", "", patch)
+        _compare(document, changes, (), patch)
     return patch
 
 
 def pointer(path: Iterable[str | int]) -> str:
     """The JSON Pointer (RFC 6901) of a path."""
-    return "".join(f"/{_escaped(name)}" for name in path)
-
-
-def _escaped(name: str | int) -> str:
     # In this order: the other way round, the "~" of a fresh "~1" would be escaped once more.
-    return str(name).replace("~", "~0").replace("/", "~1")
+    return "".join([f"/{str(name).replace('~', '~0').replace('/', '~1')}" for name in path])
 
 
-def _container_for(name: str | int) -> type:
-    return list if isinstance(name, int) or name == APPEND else dict
+def _in_list(name: str | int) -> bool:
+    return isinstance(name, int) or name == APPEND
 
 
-def _insert(changes: _Changes, path: tuple[str | int, ...], value: Any) -> None:
-    for depth, name in enumerate(path):
-        if changes.container is not _container_for(name):
-            raise ValueError(f"{pointer(path[:depth])} is a list to one assignment and an object to another")
-        if depth == len(path) - 1:
+def _insert(changes: _Changes, path: _Path, value: Any) -> None:
+    for depth, name in enumerate(path, start=1):
+        if changes.is_list is not _in_list(name):
+            raise ValueError(f"{pointer(path[: depth - 1])} is a list to one assignment and an object to another")
+        if depth == len(path):
             break
-        if name == APPEND or name in changes.values:
-            raise ValueError(f"{pointer(path)} lies below a value that another assignment writes")
-        if name not in changes.below:
-            changes.below[name] = _Changes(_container_for(path[depth + 1]))
-        changes = changes.below[name]
+        below = changes.below.get(name)
+        if below is None:
+            if name == APPEND or name in changes.values:
+                raise ValueError(f"{pointer(path)} lies below a value that another assignment writes")
+            below = changes.below[name] = _Changes(path[depth])
+        changes = below
     if name == APPEND:
         changes.appended.append(value)
     elif name in changes.below:
@@ -96,46 +95,49 @@ def _insert(changes: _Changes, path: tuple[str | int, ...], value: Any) -> None:
         changes.values[name] = value
 
 
-def _compare(container: Any, changes: _Changes, path: str, place: str, patch: list[Operation]) -> None:
-    """Operations for changes below a container that is there; ``place`` is its path as people read it."""
-    if not isinstance(container, changes.container):
-        raise InputError(
-            place, container, "a list is expected" if changes.container is list else "an object is expected"
-        )
+def _compare(container: Any, changes: _Changes, path: _Path, patch: list[Operation]) -> None:
+    """Operations for changes below a container that is there."""
+    if not isinstance(container, list if changes.is_list else dict):
+        raise InputError(_place(path), container, f"{'a list' if changes.is_list else 'an object'} is expected")
     for name, further in changes.below.items():
-        found = _child(container, name, place)
+        found = _child(container, name, path)
         if found is None or found is ABSENT:
-            patch.append(_write(container, name, path, _built(further, _place(place, name))))
+            patch.append(_write(found, name, path, _built(further, (*path, name))))
         else:
-            _compare(found, further, f"{path}/{_escaped(name)}", _place(place, name), patch)
+            _compare(found, further, (*path, name), patch)
     for name, value in changes.values.items():
-        if not _same(_child(container, name, place), value):
-            patch.append(_write(container, name, path, value))
-    patch.extend({"op": "add", "path": f"{path}/{APPEND}", "value": value} for value in changes.appended)
+        found = _child(container, name, path)
+        if not _same(found, value):
+            patch.append(_write(found, name, path, value))
+    if changes.appended:
+        end = pointer((*path, APPEND))
+        patch.extend([{"op": "add", "path": end, "value": value} for value in changes.appended])
 
 
-def _child(container: Any, name: str | int, place: str) -> Any:
+def _child(container: Any, name: str | int, path: _Path) -> Any:
     if isinstance(name, str):
         return container.get(name, ABSENT)
     if not 0 <= name < len(container):
-        raise InputError(item(place, name), ABSENT, f"an element is expected, and the list has {len(container)}")
+        allowed = f"an element is expected, and the list has {len(container)}"
+        raise InputError(_place((*path, name)), ABSENT, allowed)
     return container[name]
 
 
-def _write(container: Any, name: str | int, path: str, value: Any) -> Operation:
+def _write(found: Any, name: str | int, path: _Path, value: Any) -> Operation:
     # "add" to a list would insert. In an object it also replaces a null, which the API server may have dropped from
     # its own copy of the document, and then "replace" would fail.
-    there = isinstance(name, int) or container.get(name) is not None
-    return {"op": "replace" if there else "add", "path": f"{path}/{_escaped(name)}", "value": value}
+    there = isinstance(name, int) or (found is not None and found is not ABSENT)
+    return {"op": "replace" if there else "add", "path": pointer((*path, name)), "value": value}
 
 
-def _built(changes: _Changes, place: str) -> Any:
+def _built(changes: _Changes, path: _Path) -> Any:
     """The container that the changes make where there was none."""
-    made = {name: _built(further, _place(place, name)) for name, further in changes.below.items()} | changes.values
-    if changes.container is dict:
+    made = {name: _built(further, (*path, name)) for name, further in changes.below.items()} | changes.values
+    if not changes.is_list:
         return made
     if made:
-        raise InputError(_place(place, next(iter(made))), ABSENT, "an element is expected, and there is no list")
+        missing = (*path, next(iter(made)))
+        raise InputError(_place(missing), ABSENT, "an element is expected, and there is no list")
     return list(changes.appended)
 
 
@@ -144,5 +146,9 @@ def _same(found: Any, value: Any) -> bool:
     return bool(found == value) and json.dumps(found, sort_keys=True) == json.dumps(value, sort_keys=True)
 
 
-def _place(place: str, name: str | int) -> str:
-    return item(place, name) if isinstance(name, int) else key(place, name)
+def _place(path: _Path) -> str:
+    """The path as people read it."""
+    place = ""
+    for name in path:
+        place = item(place, name) if isinstance(name, int) else key(place, name)
+    return place

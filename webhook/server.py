@@ -69,38 +69,46 @@ def run(options: Options) -> None:
         VnpuError: a file cannot be used, or the address cannot be listened on.
         SystemExit: when the server ends.
     """
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until gunicorn has its own: leave no private folder behind
     logs.set_up()
     loaded = config.load(options.settings, options.device_config)
-    with _private_folder() as folder:
-        certificate, key, ca = options.certificate, options.key, None
-        if certificate is None or key is None:
-            certificate, key, ca = _self_signed(folder, options.host)
-        context = tls.server_context(certificate, key)
-        for warning in loaded.warnings:
-            logs.LOGGER.warning(warning)
-        app = _application(loaded, folder if options.workers > 1 else None)
-        listener = _listener(options.host, options.port)
-        ready = {"url": _url(listener), "ca": None if ca is None else str(ca)}
-        settings = {
-            "bind": f"fd://{listener.detach()}",
-            "certfile": str(certificate),
-            "keyfile": str(key),
-            "ssl_context": lambda _config, _default: context,
-            "worker_class": Worker,
-            "workers": options.workers,
-            "threads": options.threads,
-            "keepalive": _KEEPALIVE_S,
-            "graceful_timeout": _GRACEFUL_S,
-            "forwarded_allow_ips": "",
-            "control_socket_disable": True,
-            "logger_class": _Log,
-            "errorlog": None,
-            "loglevel": "warning",
-            "proc_name": "vnpu-webhook",
-            "post_worker_init": lambda worker: _tell_ready(worker, ready),
-        }
-        _Server(app, settings).run()
+    for warning in loaded.warnings:
+        logs.LOGGER.warning(warning)
+    with private_folder() as folder:
+        serve(_application(loaded, folder if options.workers > 1 else None), options, folder)
+
+
+def serve(app: Flask, options: Options, folder: Path) -> None:
+    """Serve an application as the options say; ``folder`` takes the self-signed pair, where one is made.
+
+    Raises:
+        InputError: certificate or key cannot be used, or the address cannot be listened on.
+        SystemExit: when the server ends.
+    """
+    certificate, key, ca = options.certificate, options.key, None
+    if certificate is None or key is None:
+        certificate, key, ca = _self_signed(folder, options.host)
+    context = tls.server_context(certificate, key)
+    listener = _listener(options.host, options.port)
+    ready = {"url": _url(listener), "ca": None if ca is None else str(ca)}
+    settings = {
+        "bind": f"fd://{listener.detach()}",
+        "certfile": str(certificate),
+        "keyfile": str(key),
+        "ssl_context": lambda _config, _default: context,
+        "worker_class": Worker,
+        "workers": options.workers,
+        "threads": options.threads,
+        "keepalive": _KEEPALIVE_S,
+        "graceful_timeout": _GRACEFUL_S,
+        "forwarded_allow_ips": "",
+        "control_socket_disable": True,
+        "logger_class": _Log,
+        "errorlog": None,
+        "loglevel": "warning",
+        "proc_name": "vnpu-webhook",
+        "post_worker_init": lambda worker: _tell_ready(worker, ready),
+    }
+    _Server(app, settings).run()
 
 
 class _Server(BaseApplication):  # type: ignore[misc]
@@ -145,8 +153,10 @@ def _application(loaded: config.Loaded, metrics_folder: Path | None) -> Flask:
 
 
 @contextmanager
-def _private_folder() -> Iterator[Path]:
+def private_folder() -> Iterator[Path]:
     """A folder that only this user may enter; it is removed by the process that made it, not by its workers."""
+    # Until gunicorn has its own handler: SIGTERM must not leave the folder behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     folder = Path(tempfile.mkdtemp(prefix="vnpu-webhook-"))
     owner = os.getpid()
     try:

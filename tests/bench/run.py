@@ -1,0 +1,151 @@
+"""``make bench``: measure, print a table, exit 1 where a figure leaves the range that ranges.toml gives it.
+
+What is compared is measured in turns, many times, so that whatever else the machine does hits both alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vnpu.admission.settings import Settings
+from vnpu.chips import DEFAULT_CHIPS
+from webhook.review import Context, Decision, Endpoint, review
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+POD = ROOT / "tests" / "fixtures" / "admission" / "mutate-create-pods-finetune-0.json"
+CONNECTIONS = 8
+
+# Edges of vnpu import what they need when they are called; here is every module, so that none hides one at its top.
+IMPORT_ALL = """
+import importlib, pkgutil, sys
+before = set(sys.modules)
+import vnpu
+for module in pkgutil.walk_packages(vnpu.__path__, "vnpu."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+new = {name.partition(".")[0] for name in set(sys.modules) - before}
+print(*sorted(new - sys.stdlib_module_names - {"vnpu"}))
+"""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A measured number and how it came about."""
+
+    name: str
+    value: float
+    note: str
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Measure, and compare with ranges.toml.")
+    parser.add_argument(
+        "--rounds", type=int, default=12, help="turns of the server's measurement (default %(default)s)"
+    )
+    options = parser.parse_args()
+    ranges = tomllib.loads((HERE / "ranges.toml").read_text())
+    figures = [review_figure(), server_figure(options.rounds), *import_figures()]
+    missed = [figure for figure in figures if not within(figure.value, ranges[figure.name])]
+    width = max(len(figure.name) for figure in figures)
+    for figure in figures:
+        limits = ", ".join(f"{word} {number:g}" for word, number in ranges[figure.name].items())
+        mark = "MISSED" if figure in missed else "ok"
+        sys.stdout.write(f"{figure.name:{width}}  {figure.value:8.2f}  {limits:8}  {mark:6}  {figure.note}\n")
+    return 1 if missed else 0
+
+
+def within(value: float, limits: Mapping[str, float]) -> bool:
+    return limits.get("min", value) <= value <= limits.get("max", value)
+
+
+def review_figure() -> Figure:
+    body = POD.read_bytes()
+    context = Context(Settings(), DEFAULT_CHIPS)
+    record = review(body, Endpoint.MUTATE, context).record
+    assert (record.decision, record.reason) == (Decision.ALLOWED, "patched"), "the pod goes the whole way"
+    ours, text = [], []
+    for _ in range(300):
+        ours.append(microseconds(lambda: review(body, Endpoint.MUTATE, context)))
+        text.append(microseconds(lambda: json.dumps(json.loads(body))))
+    # The fastest of many: a function is slowed by its neighbours, never sped up.
+    note = f"{min(ours):.0f} us, json.loads + json.dumps {min(text):.0f} us, {len(body)} bytes"
+    return Figure("review_to_json", min(ours) / min(text), note)
+
+
+def microseconds(function: Callable[[], Any], times: int = 5) -> float:
+    start = time.perf_counter()
+    for _ in range(times):
+        function()
+    return (time.perf_counter() - start) / times * 1e6
+
+
+def server_figure(rounds: int) -> Figure:
+    with running("-m", "webhook", "--port", "0") as webhook, running(str(HERE / "bare.py")) as bare:
+        rates = [(throughput(webhook), throughput(bare)) for _ in range(rounds)]
+    ratio = statistics.median(ours / theirs for ours, theirs in rates[1:])  # the first turn warms up
+    ours, theirs = (statistics.median(column) for column in zip(*rates, strict=True))
+    return Figure("server_to_bare_flask", ratio, f"{ours:.0f} reviews/s, bare Flask view {theirs:.0f}/s, TLS")
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[Mapping[str, str]]:
+    """A server in a process of its own, until the block ends; gives its ready line."""
+    with subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        lines = iter(process.stdout.readline, b"")
+        try:
+            ready = next(line for text in lines if (line := json.loads(text))["message"] == "ready")
+            threading.Thread(target=lambda: [None for _ in lines], daemon=True).start()
+            yield ready
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def throughput(ready: Mapping[str, str], seconds: float = 0.7) -> float:
+    command = [sys.executable, HERE / "load.py", f"{ready['url']}/mutate", ready["ca"], POD, CONNECTIONS, seconds]
+    return float(subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True).stdout)
+
+
+def import_figures() -> Iterator[Figure]:
+    bare, package, everything = [], [], []
+    for _ in range(15):
+        bare.append(milliseconds_of("pass"))
+        package.append(milliseconds_of("import vnpu"))
+        everything.append(milliseconds_of(IMPORT_ALL))
+    start, value, all_modules = (statistics.median(column) for column in (bare, package, everything))
+    note = f"beside a bare start of {start:.0f} ms; every module of vnpu takes {all_modules - start:.0f} ms"
+    yield Figure("import_ms", max(value - start, 0.0), note)
+    foreign = run_python(IMPORT_ALL).split()
+    yield Figure(
+        "import_third_party", len(foreign), " ".join(foreign) or "standard library only, in every module of vnpu"
+    )
+
+
+def milliseconds_of(code: str) -> float:
+    start = time.perf_counter()
+    run_python(code)
+    return (time.perf_counter() - start) * 1000
+
+
+def run_python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main())
