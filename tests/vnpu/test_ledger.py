@@ -236,7 +236,7 @@ def test_a_node_that_was_unsafe_stays_so() -> None:
 
 
 def test_a_promised_pod_is_booked_where_the_scheduler_sent_it() -> None:
-    promised = {"node": "", "annotations": {names.ASSIGNED_NODE: "n1"}}
+    promised: dict[str, Any] = {"node": "", "annotations": {names.ASSIGNED_NODE: "n1"}}
     assert booked([node(card("U0"))], pod(text=TEXT, **promised)).used == {"U0": SLICE}
     assert booked([node(card("U0"))], pod(text="garbage", **promised)).nodes[0].unsafe
 

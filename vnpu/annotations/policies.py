@@ -11,16 +11,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from vnpu import names
-from vnpu.errors import AnnotationError, key
+from vnpu.annotations.fields import annotation_path, is_word, text
+from vnpu.errors import AnnotationError
 from vnpu.quantity import INT32_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-_ANNOTATIONS: Final = "metadata.annotations"
 _STEERING: Final = frozenset({names.NODE_POLICY, names.CARD_POLICY, names.SCORING_WEIGHTS})
-_BREAKS_DEVICE_TEXT: Final = frozenset(":;")
-"""Separators of the device text that carries UUIDs; a UUID with one of them could never be written there."""
 
 
 class NodePolicy(StrEnum):
@@ -96,11 +94,11 @@ def pod_policies(annotations: Mapping[str, Any]) -> PodPolicies:
         return NO_POLICIES
     node = card = weights = None
     if names.NODE_POLICY in annotations:
-        node = node_policy(annotations[names.NODE_POLICY], key(_ANNOTATIONS, names.NODE_POLICY))
+        node = node_policy(annotations[names.NODE_POLICY], annotation_path(names.NODE_POLICY))
     if names.CARD_POLICY in annotations:
-        card = card_policy(annotations[names.CARD_POLICY], key(_ANNOTATIONS, names.CARD_POLICY))
+        card = card_policy(annotations[names.CARD_POLICY], annotation_path(names.CARD_POLICY))
     if names.SCORING_WEIGHTS in annotations:
-        weights = scoring_weights(annotations[names.SCORING_WEIGHTS], key(_ANNOTATIONS, names.SCORING_WEIGHTS))
+        weights = scoring_weights(annotations[names.SCORING_WEIGHTS], annotation_path(names.SCORING_WEIGHTS))
     return PodPolicies(node, card, weights)
 
 
@@ -114,8 +112,8 @@ def card_choice(annotations: Mapping[str, Any], common_word: str) -> CardChoice:
     if use_key not in annotations and no_use_key not in annotations:
         return ANY_CARD
     return CardChoice(
-        uuid_list(annotations.get(use_key, ""), key(_ANNOTATIONS, use_key)),
-        uuid_list(annotations.get(no_use_key, ""), key(_ANNOTATIONS, no_use_key)),
+        uuid_list(annotations.get(use_key, ""), annotation_path(use_key)),
+        uuid_list(annotations.get(no_use_key, ""), annotation_path(no_use_key)),
     )
 
 
@@ -131,7 +129,7 @@ def faults(annotations: Mapping[str, Any], common_words: Iterable[str]) -> Itera
     for name, read in readers:
         if name in annotations:
             try:
-                read(annotations[name], key(_ANNOTATIONS, name))
+                read(annotations[name], annotation_path(name))
             except AnnotationError as fault:
                 yield fault
 
@@ -142,7 +140,7 @@ def node_policy(value: Any, path: str = "") -> NodePolicy:
     Raises:
         AnnotationError: anything else.
     """
-    return _word(_text(value, path), value, path, NodePolicy)
+    return _word(text(value, path), value, path, NodePolicy)
 
 
 def card_policy(value: Any, path: str = "") -> tuple[CardPolicy, ...]:
@@ -151,7 +149,7 @@ def card_policy(value: Any, path: str = "") -> tuple[CardPolicy, ...]:
     Raises:
         AnnotationError: another word, an empty one, or one that stands twice.
     """
-    policies = tuple(_word(word.strip(), value, path, CardPolicy) for word in _text(value, path).split(","))
+    policies = tuple(_word(word.strip(), value, path, CardPolicy) for word in text(value, path).split(","))
     if len(set(policies)) != len(policies):
         raise AnnotationError(path, value, "each policy may stand once")
     return policies
@@ -164,7 +162,7 @@ def scoring_weights(value: Any, path: str = "") -> ScoringWeights:
         AnnotationError: anything else.
     """
     found: dict[str, int] = {}
-    for part in _text(value, path).split(","):
+    for part in text(value, path).split(","):
         name, _, digits = (side.strip() for side in part.partition("="))
         legal = digits.isascii() and digits.isdigit() and len(digits) <= len(str(INT32_MAX))
         if name in found or name not in ScoringWeights.__slots__ or not legal or int(digits) > INT32_MAX:
@@ -184,22 +182,16 @@ def uuid_list(value: Any, path: str = "") -> frozenset[str]:
     Raises:
         AnnotationError: an empty entry, or one that no card can be called.
     """
-    text = _text(value, path)
-    if not text.strip():
+    listed = text(value, path)
+    if not listed.strip():
         return frozenset()
-    entries = [entry.strip() for entry in text.split(",")]
+    entries = [entry.strip() for entry in listed.split(",")]
     if not entries[-1] and len(entries) > 1:
         entries.pop()
     for entry in entries:
-        if not entry or not entry.isprintable() or " " in entry or not _BREAKS_DEVICE_TEXT.isdisjoint(entry):
+        if not is_word(entry):
             raise AnnotationError(path, value, f"a comma list of card UUIDs is expected, and {entry!r} is none")
     return frozenset(entries)
-
-
-def _text(value: Any, path: str) -> str:
-    if not isinstance(value, str):
-        raise AnnotationError(path, value, "a text is expected")
-    return value
 
 
 def _word(word: str, value: Any, path: str, kind: type[_Word]) -> _Word:
