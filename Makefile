@@ -1,4 +1,4 @@
-# make setup | run | serve | test | lint | bench | fuzz | fmt | clean; all of them work on a fresh checkout.
+# make setup | run | serve | test | native | lint | bench | fuzz | fmt | clean; all of them work on a fresh checkout.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Two workers by default: the tests start servers of their own and the smallest machine has two cores.
 TEST_WORKERS ?= 2
 
-.PHONY: setup run serve test lint bench fuzz fmt clean
+.PHONY: setup run serve test native lint bench fuzz fmt clean
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml
@@ -24,6 +24,9 @@ serve: setup
 
 test: setup
 	$(BIN)/python -m pytest -n $(TEST_WORKERS) $(PYTEST_ARGS)
+
+native: setup
+	$(MAKE) -C interceptor native ZIG='$(CURDIR)/$(BIN)/python -m ziglang'
 
 lint: setup
 	$(BIN)/ruff check .

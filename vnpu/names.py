@@ -94,7 +94,11 @@ ENV_CEILING: Final = "NPU_FIXED_SHARE_RATIO"
 ENV_GLOBAL_SHM: Final = "NPU_GLOBAL_SHM_PATH"
 ENV_LOCAL_SHM: Final = "NPU_LOCAL_SHM_PATH"
 ENV_ON_TIMEOUT: Final = "VNPU_ON_TIMEOUT"
+ENV_REGION: Final = "VNPU_REGION"
+"""Where the region is, instead of :data:`REGION_PREFIX`: for tests and nested mount namespaces."""
+ENV_LOG: Final = "VNPU_LOG"
 ENV_VISIBLE_DEVICES: Final = "ASCEND_VISIBLE_DEVICES"
+ENV_RT_VISIBLE_DEVICES: Final = "ASCEND_RT_VISIBLE_DEVICES"
 ENV_VNPU_SPECS: Final = "ASCEND_VNPU_SPECS"
 RESERVED_ENV_PREFIXES: Final = ("NPU_", "VNPU_")
 RESERVED_ENV: Final = frozenset({ENV_VISIBLE_DEVICES, ENV_VNPU_SPECS})
@@ -120,6 +124,11 @@ PRELOAD_FILE: Final = "/etc/ld.so.preload"
 PRELOAD_FILE_NAME: Final = "ld.so.preload"
 """In each version's directory below :data:`CORE_DIR` on the host; mounted at :data:`PRELOAD_FILE`."""
 QUOTA_FILE: Final = "/etc/vnpu/quota.json"
+REGION_PREFIX: Final = "/dev/shm/vnpu."  # noqa: S108 - the limiter makes it under a name that it owns, without following links
+"""Followed by the inode of the container's mount namespace: its region."""
+REGISTRY_SUFFIX: Final = ".vnpu_registry"
+"""After the number of a card, in the directory of :data:`ENV_GLOBAL_SHM`."""
+LIMITER_LOG_PREFIX: Final = "/tmp/vnpu-limiter."  # noqa: S108 - one bounded file for each mount namespace
 
 
 def global_registry(physical_id: int) -> str:
@@ -140,6 +149,14 @@ DRIVER_FILES_HOST: Final = (
 """What a container needs of the driver, where its installer puts it."""
 NPU_SMI_HOST: Final = ("/usr/local/Ascend/driver/tools/npu-smi", "/usr/local/sbin/npu-smi", "/usr/local/bin/npu-smi")
 """Where npu-smi may be, in the order in which it is looked for."""
+
+# ---- Waiting
+
+WAIT_POLL_MS: Final = 100
+WAIT_TOTAL_MS: Final = 60_000
+"""How long a process waits for its region at its first NPU call, and how often it looks."""
+LIMITER_GONE_MS: Final = 30_000
+"""How long a launch waits for a limiter that died."""
 
 # ---- Nodes
 

@@ -1,0 +1,58 @@
+"""The C parts as the tests use them: built once by the interceptor's Makefile, whichever test comes first."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).parents[2]
+BUILD = TOP / "build"
+ARCHES = ("x86_64", "aarch64")
+
+
+@cache
+def made(*targets: str) -> None:
+    """Makes targets of the interceptor's Makefile; one test worker builds while the others wait."""
+    BUILD.mkdir(exist_ok=True)
+    with (BUILD / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        command = ["make", "-s", "-C", str(TOP / "interceptor"), f"ZIG={sys.executable} -m ziglang", *targets]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def library(arch: str = "x86_64") -> Path:
+    path = BUILD / "native" / arch / "libvnpu.so"
+    made(str(path))
+    return path
+
+
+def limiter(arch: str = "x86_64") -> Path:
+    path = BUILD / "native" / arch / "limiter"
+    made(str(path))
+    return path
+
+
+def unit(name: str, flavour: str = "x86_64") -> list[str]:
+    """The command of a test program for a machine, or with the sanitizer ``thread`` or ``address``."""
+    if flavour in {"thread", "address"} and shutil.which("cc") is None:
+        pytest.skip("no system compiler, whose sanitizers this needs")
+    path = BUILD / "units" / flavour / name
+    made(str(path))
+    return [*emulator(flavour), str(path)]
+
+
+def emulator(arch: str) -> list[str]:
+    """What runs a program of the machine ``arch`` here."""
+    if arch != "aarch64":
+        return []
+    found = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64")
+    if found is None:
+        pytest.skip("no qemu-user for aarch64")
+    return [found]
