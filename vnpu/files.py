@@ -6,6 +6,7 @@ PyYAML is imported when a file is read, so that ``import vnpu`` needs the standa
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 LARGEST_FILE: Final = 256 * 2**20
 """Bytes; ``kubectl get pods -A -o json`` of a 5,000 node cluster stays below."""
 
+_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+"""Half a character, which JSON can write and no text can hold, unless the other half follows."""
 _MOST_VALUES: Final = 10_000_000
 """Values of one YAML document, counted as often as aliases repeat them; no honest file comes near."""
 _TAG: Final = "tag:yaml.org,2002:"
@@ -62,10 +65,13 @@ def parse_documents(content: bytes, source: str) -> Iterator[Any]:
         text = content.decode("utf-8-sig")
         if text.lstrip()[:1] in ("{", "["):
             try:
-                yield json.loads(text, object_pairs_hook=_unique)
+                document = json.loads(text, object_pairs_hook=_unique)
+                if _SURROGATE.search(text):
+                    json.dumps(document, ensure_ascii=False).encode()
             except ValueError:
-                pass  # a flow mapping of YAML, several documents, or a number that YAML refuses with its place
+                pass  # a flow mapping of YAML, several documents, or what YAML refuses with its place
             else:
+                yield document
                 return
         yield from _yaml_documents(text, source)
     except UnicodeDecodeError as error:

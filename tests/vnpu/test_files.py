@@ -40,6 +40,7 @@ def parse(text: str | bytes) -> list[Any]:
         ("more: {<<: [{x: 1}, {x: 2, y: 3}]}\n", [{"more": {"x": 1, "y": 3}}]),
         ("one: &a {<<: &b {<<: {x: 1}, x: 2}, x: 3}\ntwo: *b\n", [{"one": {"x": 3}, "two": {"x": 2}}]),
         ("day: 2026-11-29\ntime: 2026-13-45T00:00:00Z\n", [{"day": "2026-11-29", "time": "2026-13-45T00:00:00Z"}]),
+        ('{"a": "\\ud83d\\ude00"}', [{"a": "\N{GRINNING FACE}"}]),
         ("8080: a\ntrue: b\n", [{"8080": "a", "true": "b"}]),
     ],
 )
@@ -58,6 +59,8 @@ def test_documents(text: str, documents: list[Any]) -> None:
         ("[" * 100000, "nested too deep"),
         ("? {a: 1}\n: 2\n", "keys of mappings are texts"),
         ("null: 1\n", "keys of mappings are texts"),
+        ('{"a": "\\ud83d"}', "Unicode"),
+        ('{"\\uDE00": 1}', "Unicode"),
         ('8080: a\n"8080": b\n', "each key may stand once"),
         ("{<<: {a: 0}, a: 1, a: 2}\n", "each key may stand once"),
         ("&a [*a]\n", "recursive"),

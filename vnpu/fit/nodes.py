@@ -85,7 +85,9 @@ def running_pods(documents: Iterable[Document]) -> Iterator[Mapping[str, Any]]:
     for document in documents:
         with document:
             value = document.value
-            kind = value.get("kind", ABSENT) if isinstance(value, dict) else value
+            if not isinstance(value, dict):
+                raise InputError("", value, "a Pod is expected")
+            kind = value.get("kind", ABSENT)
             if kind != "Pod":
                 raise InputError("kind", kind, "Pod is expected: what kubectl get pods -A -o json prints")
             yield value

@@ -88,7 +88,7 @@ def _drawn(tables: Iterable[Section], stream: TextIO) -> bool:
     console = Console(file=stream)
     for table in tables:
         named = any(column.title for column in table.columns)
-        console.print(Text(printable(table.title), style="bold"))
+        console.print(Text(printable(table.title), style="bold red" if table.bad else "bold"))
         drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=named)
         for column in table.columns:
             drawn.add_column(

@@ -107,8 +107,8 @@ class Planner:
         for index, one in enumerate(self.asked):
             for position, pod in enumerate(one.pods):
                 request = pod.pod if isinstance(pod, Unplaced) else pod
-                known.append(full_name(request))
-                if name not in (request.name, known[-1]):
+                known.append(full_name(request) if "/" in name else request.name)
+                if name != known[-1]:
                     continue
                 verdicts = {}
                 if request.asks:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress, groupby
 from typing import TYPE_CHECKING, Final
 
@@ -36,11 +36,13 @@ class Section:
         title: what the rows are.
         columns: at least one.
         rows: as many texts each as there are columns.
+        bad: whether the rows are what went wrong.
     """
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, ...], ...]
+    bad: bool = False
 
 
 def sections(report: Report, *, warnings: bool = True) -> Iterator[Section]:
@@ -66,8 +68,10 @@ def sections(report: Report, *, warnings: bool = True) -> Iterator[Section]:
 
 def _without_blank_columns(section: Section) -> Section:
     kept = [any(texts) for texts in zip(*section.rows, strict=True)]
-    return Section(
-        section.title, tuple(compress(section.columns, kept)), tuple(tuple(compress(row, kept)) for row in section.rows)
+    return replace(
+        section,
+        columns=tuple(compress(section.columns, kept)),
+        rows=tuple(tuple(compress(row, kept)) for row in section.rows),
     )
 
 
@@ -145,7 +149,7 @@ def _unplaced(pods: Sequence[Unplaced]) -> Section:
         label = names[0] if len(names) == 1 else f"{names[0]} .. {names[-1]} ({len(names)})"
         rows.append((label, codes, message))
     columns = (Column("POD"), Column("REASONS"), Column("WHY"))
-    return Section(f"Not placed: {_number(len(pods), 'pod')}", columns, tuple(rows))
+    return Section(f"Not placed: {_number(len(pods), 'pod')}", columns, tuple(rows), bad=True)
 
 
 def _codes(unplaced: Unplaced) -> str:

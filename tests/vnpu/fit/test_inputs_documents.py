@@ -71,7 +71,7 @@ def test_the_block_names_the_document() -> None:
     with pytest.raises(DocumentError) as caught, document:
         raise InputError("spec.replicas", "x", "a whole number is expected")
     assert str(caught.value) == 'app.yaml, document 2: items[3].spec.replicas: "x": a whole number is expected'
-    with pytest.raises(DocumentError, match="items\\[3\\]: .*nested too deep"), document:
+    with pytest.raises(DocumentError, match=r"items\[3\]: .*nested too deep"), document:
         raise RecursionError
     with pytest.raises(ZeroDivisionError), document:
         _ = 1 / 0

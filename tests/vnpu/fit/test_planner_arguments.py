@@ -12,8 +12,11 @@ from vnpu.fit.arguments import CardGroup, Output, SliceGroup, UsageError, parse
 
 def test_everything_at_once() -> None:
     options = parse(
-        "app.yaml --nodes nodes.yaml job.yaml --running - --what-if a.yaml --what-if b.yaml --policy spread"
-        " --card-policy binpack -o json --explain app-0 --quiet --device-config d.yaml --config c.yaml last.yaml".split()
+        [
+            *("app.yaml", "--nodes", "nodes.yaml", "job.yaml", "--running", "-", "--what-if", "a.yaml"),
+            *("--what-if", "b.yaml", "--policy", "spread", "--card-policy", "binpack", "-o", "json"),
+            *("--explain", "app-0", "--quiet", "--device-config", "d.yaml", "--config", "c.yaml", "last.yaml"),
+        ]
     )
     assert options.manifests == (Path("app.yaml"), Path("job.yaml"), Path("last.yaml"))
     assert options.nodes == (Path("nodes.yaml"), Path("a.yaml"), Path("b.yaml"))

@@ -1,0 +1,229 @@
+"""The planner as a command: options, exit codes, explanations."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.planner import run
+from vnpu.fit.__main__ import main
+
+ROOT = Path(__file__).parents[3]
+FOLDER = ROOT / "tests" / "fixtures" / "planner"
+B3 = "huawei.com/Ascend910B3"
+
+
+def pod(name: str = "app", **limits: Any) -> dict[str, Any]:
+    named = {f"{B3}-{resource}" if resource != "count" else B3: amount for resource, amount in limits.items()}
+    containers = [{"name": "app", "resources": {"limits": named}}]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": containers}}
+
+
+def text(*objects: Any) -> bytes:
+    return yaml.safe_dump_all(objects).encode()
+
+
+def plan(*arguments: str, stdin: bytes = b"") -> Any:
+    found = run(*arguments, "-o", "json", stdin=stdin)
+    assert found.err == ""
+    return json.loads(found.out)
+
+
+def test_the_default_policies_are_binpack_and_spread() -> None:
+    found = plan("--card", "Ascend910B3x2", "--card", "Ascend910B3x2", "--slice", "8192,10x3")
+    assert found["policy"] == {"node": "binpack", "card": "spread"}
+    cards = [one["containers"][0]["cards"][0]["uuid"] for one in found["placements"]]
+    assert cards == ["node-0-0", "node-0-1", "node-0-0"]
+
+
+def test_the_annotations_of_a_pod_beat_the_command_line() -> None:
+    wanted = pod(memory=8192, core=10)
+    wanted["metadata"]["annotations"] = {"hami.io/node-scheduler-policy": "spread"}
+    found = plan("--card", "Ascend910B3", "--card", "Ascend910B3", "--slice", "8192", "-", stdin=text(wanted))
+    assert [one["node"] for one in found["placements"]] == ["node-0", "node-1"]
+
+
+def test_settings_and_chip_table_are_read(tmp_path: Path) -> None:
+    (tmp_path / "settings.yaml").write_text("defaultMode: hami-core\ndefaultCorePercent: 15\n")
+    (tmp_path / "chips.yaml").write_text(
+        "vnpus:\n  hamiVnpuCore: true\n  configs:\n  - {commonWord: Ascend910B3, chipName: 910B3, "
+        f"resourceName: {B3}, memoryAllocatable: 1000, memoryCapacity: 1000, aiCore: 20, surprise: 1}}\n"
+    )
+    files = ("--config", str(tmp_path / "settings.yaml"), "--device-config", str(tmp_path / "chips.yaml"))
+    found = plan("--card", "Ascend910B3", *files, "-", stdin=text(pod(memory=400)))
+    (card,) = found["placements"][0]["containers"][0]["cards"]
+    assert (card["memory_mib"], card["core_percent"], found["cards"][0]["memory_mib"]) == (400, 15, 1000)
+    assert any("chips.yaml, document 1: vnpus.configs[0].surprise: unknown key" in one for one in found["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("option", "content", "words"),
+    [
+        ("--config", "defaultmode: hami-core\n", "document 1: defaultmode: .*did you mean defaultMode"),
+        ("--config", "a: 1\n---\nb: 2\n", "2 documents.*one document is expected"),
+        ("--device-config", "vnpus: 7\n", "document 1: vnpus: 7"),
+        ("--running", "kind: Node\n", 'document 1: kind: "Node": Pod is expected'),
+        ("--nodes", "nodes: [{}]\n", r"document 1: nodes\[0\]"),
+        ("--what-if", "nodes: [{}]\n", r"document 1: nodes\[0\]"),
+    ],
+)
+def test_unreadable_files_are_exit_2_and_one_line(tmp_path: Path, option: str, content: str, words: str) -> None:
+    (tmp_path / "file.yaml").write_text(content)
+    found = run("--card", "Ascend910B3", "--slice", "8192", option, str(tmp_path / "file.yaml"))
+    assert (found.code, found.out) == (2, "")
+    assert re.fullmatch(rf"error: {re.escape(str(tmp_path))}/file\.yaml.*{words}.*\n", found.err)
+
+
+def test_an_empty_settings_file_means_the_defaults(tmp_path: Path) -> None:
+    (tmp_path / "file.yaml").write_text("# nothing yet\n")
+    assert run("--card", "Ascend910B3", "--slice", "8192", "--config", str(tmp_path / "file.yaml")).code == 0
+
+
+def test_nothing_with_an_npu_is_an_empty_plan() -> None:
+    found = plan("--card", "Ascend910B3", "-", stdin=text(pod()))
+    assert (found["placements"], found["unplaced"]) == ([], [])
+    assert plan("--card", "Ascend910B3", "-")["placements"] == []
+
+
+def test_slices_need_one_chip() -> None:
+    for cards in (("Ascend910B3", "Ascend910B4"), ()):
+        options = [option for chip in cards for option in ("--card", chip)]
+        found = run(*options, "--nodes", "-", "--slice", "8192", stdin=b"nodes: []")
+        assert (found.code, found.out) == (2, "")
+        assert "cards of exactly one chip" in found.err
+
+
+def test_quiet_leaves_warnings_out_of_the_table() -> None:
+    stdin = text({"kind": "Service", "metadata": {"name": "s"}})
+    assert "Service" in run("--card", "Ascend910B3", "-", stdin=stdin).out
+    assert "Service" not in run("--card", "Ascend910B3", "-", "--quiet", stdin=stdin).out
+    assert plan("--card", "Ascend910B3", "-", "--quiet", stdin=stdin)["warnings"]
+
+
+def verdicts(explanation: dict[str, Any]) -> list[str | None]:
+    return [card["reason"] for card in explanation["cards"]]
+
+
+def test_an_explanation_is_of_the_moment_when_the_turn_came() -> None:
+    arguments = ("--card", "Ascend910B3x2", "--slice", "40000x2", "--slice", "65536,100", "--slice", "8192x2")
+    (first,) = plan(*arguments, "--explain", "slice-0")["explanations"]
+    assert (first["pod"], first["node"], verdicts(first)) == ("default/slice-0", "node-0", [None, None])
+    (second,) = plan(*arguments, "--explain", "default/slice-1")["explanations"]
+    assert verdicts(second) == ["CardInsufficientMemory", None]
+    (third,) = plan(*arguments, "--explain", "slice-2")["explanations"]
+    assert (third["node"], verdicts(third)) == (None, ["CardInsufficientMemory"] * 2)
+    assert third["cards"][0]["detail"].startswith("40000 MiB are missing")
+
+
+def test_the_explanation_of_a_gang_counts_its_own_pods_before() -> None:
+    task = {"name": "t", "replicas": 3, "template": {"spec": pod(memory=40000)["spec"]}}
+    task["template"]["metadata"] = {"annotations": {"huawei.com/vnpu-mode": "hami-core"}}  # type: ignore[index]
+    job = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "gang"},
+        "spec": {"tasks": [task]},
+    }
+    found = plan("--card", "Ascend910B3x2", "-", "--explain", "gang-t-2", stdin=text(job))
+    assert [one["pod"] for one in found["unplaced"]] == ["default/gang-t-0", "default/gang-t-1", "default/gang-t-2"]
+    assert verdicts(found["explanations"][0]) == ["CardInsufficientMemory"] * 2
+    assert all(card["slots_used"] == 0 for card in found["cards"])
+
+
+def test_what_is_not_looked_at_has_no_verdicts() -> None:
+    stdin = text(pod("refused", memory="16Gi"), pod("plain"))
+    for name in ("refused", "plain"):
+        (found,) = plan("--card", "Ascend910B3", "-", "--explain", name, stdin=stdin)["explanations"]
+        assert (found["node"], found["cards"]) == (None, [])
+
+
+def test_pods_of_one_name_in_two_namespaces_are_both_explained() -> None:
+    other = pod(memory=8192, core=1)
+    other["metadata"]["namespace"] = "team"
+    found = plan("--card", "Ascend910B3", "-", "--explain", "app", stdin=text(pod(memory=8192, core=1), other))
+    assert [one["pod"] for one in found["explanations"]] == ["default/app", "team/app"]
+
+
+@pytest.mark.parametrize(("name", "hint"), [("slice-9", "slice-"), ("default/slice-9", "default/slice-")])
+def test_a_pod_that_is_not_there_cannot_be_explained(name: str, hint: str) -> None:
+    found = run("--card", "Ascend910B3", "--slice", "8192x2", "--explain", name)
+    assert (found.code, found.out) == (2, "")
+    assert f"did you mean {hint}" in found.err
+
+
+def test_odd_characters_do_no_harm() -> None:
+    name = "\x1b[31m\N{SNOWMAN}\n"
+    stdin = json.dumps(pod(name, memory=8192, core=1)).encode()
+    found = run("--card", "Ascend910B3", "-", "--explain", name, stdin=stdin)
+    assert found.code == 0
+    assert "\x1b" not in found.out
+    as_yaml = run("--card", "Ascend910B3", "-", "-o", "yaml", stdin=stdin)
+    for form in (plan("--card", "Ascend910B3", "-", stdin=stdin), yaml.safe_load(as_yaml.out)):
+        assert form["placements"][0]["pod"] == f"default/{name}"
+    half = run("--card", "Ascend910B3", "-", stdin=json.dumps(pod("\ud800", memory=8192, core=1)).encode())
+    assert (half.code, half.out) == (2, "")
+
+
+def test_help_exits_0(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--help"])
+    assert caught.value.code == 0
+    assert "exit status: 0 all pods are placed" in capsys.readouterr().out
+
+
+def process(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, *arguments], cwd=ROOT, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, **options
+    )
+
+
+@pytest.mark.parametrize(("slices", "code"), [("8192x1", 0), ("65536,100x2", 1), ("8192x0", 2)])
+def test_the_exit_code_reaches_the_shell(slices: str, code: int) -> None:
+    child = process("-m", "vnpu.fit", "--card", "Ascend910B3", "--slice", slices, stdout=subprocess.PIPE)
+    out, err = child.communicate(timeout=30)
+    assert child.returncode == code
+    assert (bool(out), bool(err)) == (code != 2, code == 2)
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_json_and_the_command_line_need_the_standard_library_only(output: str) -> None:
+    program = (
+        "import sys\n"
+        "sys.modules['yaml'] = sys.modules['rich'] = None\n"
+        "from vnpu.fit.__main__ import main\n"
+        "code = main(sys.argv[1:])\n"
+        "known = set(sys.stdlib_module_names) | {'vnpu', 'yaml', 'rich'}\n"
+        "loaded = {name.partition('.')[0] for name in sys.modules}\n"
+        "print(*sorted(name for name in loaded - known if not name.startswith('_')), file=sys.stderr)\n"
+        "sys.exit(code)\n"
+    )
+    nodes = str(FOLDER / "nodes.json")
+    child = process("-c", program, "--nodes", nodes, "--slice", "8192", "-o", output, stdout=subprocess.PIPE)
+    out, err = child.communicate(timeout=30)
+    assert (child.returncode, err) == (0, b"\n")
+    assert out
+
+
+def test_a_reader_that_goes_away_is_no_fault() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    child = process("-m", "vnpu.fit", "--card", "Ascend910B3x64", "--slice", "8192x9", "-o", "json", stdout=writing)
+    os.close(writing)
+    _, err = child.communicate(timeout=30)
+    assert (child.returncode, err) == (0, b"")
+
+
+def test_a_terminal_without_unicode_gets_question_marks() -> None:
+    command = ("-m", "vnpu.fit", "--card", "Ascend910B3", "--slice", "\N{SNOWMAN}")
+    child = process(*command, stdout=subprocess.PIPE, env={"PYTHONIOENCODING": "ascii", "PATH": os.environ["PATH"]})
+    out, err = child.communicate(timeout=30)
+    assert (child.returncode, err) == (1, b"")
+    assert b'"?": not a Kubernetes quantity' in out
