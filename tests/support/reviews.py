@@ -26,9 +26,9 @@ def body_of(name: str) -> bytes:
     return (FOLDER / name).read_bytes()
 
 
-def recorded(name: str = SOFT_POD, **changes: Any) -> dict[str, Any]:
+def recorded(file: str = SOFT_POD, **changes: Any) -> dict[str, Any]:
     """A recorded review, with fields of its request replaced."""
-    review: dict[str, Any] = json.loads(body_of(name))
+    review: dict[str, Any] = json.loads(body_of(file))
     review["request"] |= copy.deepcopy(changes)
     return review
 
