@@ -7,7 +7,7 @@ same answer.
 
 from __future__ import annotations
 
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from vnpu.cards import NO_USE
@@ -15,7 +15,7 @@ from vnpu.fit.laws import obstacle
 from vnpu.fit.scores import card_score
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
     from vnpu.cards import Card, Node, Use
     from vnpu.chips import Chip
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from vnpu.fit.policy import Policy
 
     Unit = tuple[Card, ...]
+    Ranked = tuple[float, Unit]
 
 MODULE: Final = 2
 """Cards of a module: those with the indices 2n and 2n + 1."""
@@ -53,31 +54,29 @@ def preferred(want: Want, node: Node, held: Mapping[str, Use], policy: Policy) -
         policy: which card goes first.
     """
     units = _units(want, node, held, policy)
-    return tuple(chain.from_iterable(_first(want, node, units))) if len(units) >= _needed(want) else ()
+    return _cards(_first(want, node, units)) if len(units) >= _needed(want) else ()
 
 
 def alternatives(want: Want, node: Node, held: Mapping[str, Use], policy: Policy) -> Iterator[tuple[Card, ...]]:
     """Every choice of cards that makes a difference to the containers that follow, the preferred one first.
 
     Cards of equal size with equal slices on them are interchangeable, so that only how many of each kind are taken
-    counts. The preferred choice comes a second time among the others.
+    counts. Choices within one group of cards come before those that span groups. Some come more than once.
     """
     units = _units(want, node, held, policy)
     needed = _needed(want)
     if len(units) < needed:
         return
-    yield tuple(chain.from_iterable(_first(want, node, units)))
-    kinds: dict[Hashable, list[Unit]] = {}
-    for _, unit in units:
-        kinds.setdefault(tuple(kind(card, held) for card in unit), []).append(unit)
-    alike = list(kinds.values())
-    for numbers in _splits([len(units_of_kind) for units_of_kind in alike], needed):
-        yield tuple(
-            card
-            for units_of_kind, number in zip(alike, numbers, strict=True)
-            for unit in islice(units_of_kind, number)
-            for card in unit
-        )
+    yield _cards(_first(want, node, units))
+    groups = _groups(units) if grouped(want.chip, node) else []
+    within_groups = sorted(groups, key=len) if len(groups) > 1 else []
+    for pool in (*within_groups, units):
+        kinds: dict[Hashable, list[Ranked]] = {}
+        for entry in pool:
+            kinds.setdefault(tuple(kind(card, held) for card in entry[1]), []).append(entry)
+        heaps = list(kinds.values())
+        for numbers in _splits([len(heap) for heap in heaps], needed):
+            yield _cards(chain.from_iterable(heap[:number] for heap, number in zip(heaps, numbers, strict=True)))
 
 
 def kind(card: Card, held: Mapping[str, Use]) -> Hashable:
@@ -108,8 +107,8 @@ def _needed(want: Want) -> int:
     return want.count // MODULE if want.chip.super_pod else want.count
 
 
-def _units(want: Want, node: Node, held: Mapping[str, Use], policy: Policy) -> list[tuple[float, Unit]]:
-    """Rank and cards of every unit that the container may take, best first."""
+def _units(want: Want, node: Node, held: Mapping[str, Use], policy: Policy) -> list[Ranked]:
+    """Every unit that the container may take, best first; none where its cards are too few in any case."""
     cards = usable(want, node, held)
     if len(cards) < want.count:
         return []
@@ -122,8 +121,8 @@ def _units(want: Want, node: Node, held: Mapping[str, Use], policy: Policy) -> l
     return sorted(ranked, key=lambda entry: (entry[0], entry[1][0].index, entry[1][0].uuid))
 
 
-def _first(want: Want, node: Node, ranked: list[tuple[float, Unit]]) -> list[Unit]:
-    """The units that the container takes, best first; there are enough.
+def _first(want: Want, node: Node, units: list[Ranked]) -> list[Ranked]:
+    """The units that the container takes, of enough ones in their order.
 
     Cards in groups: the smallest group that holds the request, so that no bigger one is broken. Where none does, the
     largest is taken whole, and the rest is chosen in the same way again. A single card has nobody to stay together
@@ -131,38 +130,58 @@ def _first(want: Want, node: Node, ranked: list[tuple[float, Unit]]) -> list[Uni
     """
     needed = _needed(want)
     if not grouped(want.chip, node):
-        return [unit for _, unit in ranked[:needed]]
-    groups: dict[int | None, list[tuple[float, Unit]]] = {}
-    for entry in ranked:
-        groups.setdefault(entry[1][0].network_id, []).append(entry)
+        return units[:needed]
+    groups = _groups(units)
     if needed == 1:
-        best_rank = ranked[0][0]
-        best = [group for group in groups.values() if group[0][0] == best_rank]
-        return [min(best, key=len)[0][1]]
-    waiting = list(groups.values())
-    taken: list[Unit] = []
-    while needed:
-        holding = [group for group in waiting if len(group) >= needed]
-        group = min(
-            holding or waiting,
-            key=lambda group, needed=needed: (  # type: ignore[misc]
-                len(group) if holding else -len(group),
-                sum(rank for rank, _ in group[:needed]),
-            ),
-        )
-        waiting.remove(group)
-        taken += [unit for _, unit in group[:needed]]
-        needed -= min(needed, len(group))
+        best_rank = units[0][0]
+        return min((group for group in groups if group[0][0] == best_rank), key=len)[:1]
+    taken: list[Ranked] = []
+    while len(taken) < needed:
+        group = _next_group(groups, needed - len(taken))
+        groups.remove(group)
+        taken += group[: needed - len(taken)]
     return taken
 
 
-def _splits(sizes: Sequence[int], total: int) -> Iterator[tuple[int, ...]]:
+def _groups(units: Iterable[Ranked]) -> list[list[Ranked]]:
+    """The units by network id, the group with the best unit first."""
+    groups: dict[int | None, list[Ranked]] = {}
+    for entry in units:
+        groups.setdefault(entry[1][0].network_id, []).append(entry)
+    return list(groups.values())
+
+
+def _next_group(groups: Sequence[list[Ranked]], needed: int) -> list[Ranked]:
+    """The smallest group that holds what is needed, else the largest; of equal ones that with the better cards."""
+    holding = [group for group in groups if len(group) >= needed]
+    if holding:
+        return min(holding, key=lambda group: (len(group), sum(rank for rank, _ in group[:needed])))
+    return min(groups, key=lambda group: (-len(group), sum(rank for rank, _ in group)))
+
+
+def _cards(units: Iterable[Ranked]) -> tuple[Card, ...]:
+    return tuple(card for _, unit in units for card in unit)
+
+
+def _splits(sizes: Sequence[int], total: int) -> Iterator[list[int]]:
     """Every way to take ``total`` things from heaps of these sizes, as many as can be from the first heaps first."""
-    if not sizes:
-        if total == 0:
-            yield ()
+    if total > sum(sizes):
         return
-    rest = sum(sizes[1:])
-    for number in range(min(sizes[0], total), max(0, total - rest) - 1, -1):
-        for others in _splits(sizes[1:], total - number):
-            yield (number, *others)
+    numbers = [0] * len(sizes)
+    place, left = 0, total
+    while True:
+        for heap in range(place, len(sizes)):
+            numbers[heap] = min(sizes[heap], left)
+            left -= numbers[heap]
+        yield numbers
+        # The last heap that can hand one thing to the heaps after it does so; these are then filled anew.
+        room = 0
+        for heap in reversed(range(len(sizes))):
+            if numbers[heap] and room:
+                numbers[heap] -= 1
+                place, left = heap + 1, left + 1
+                break
+            room += sizes[heap] - numbers[heap]
+            left += numbers[heap]
+        else:
+            return

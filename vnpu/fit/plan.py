@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from vnpu.annotations.policies import CardPolicy, NodePolicy
+from vnpu.annotations import policies
 from vnpu.cards import NO_USE
 from vnpu.fit.answers import CardStatus, Placement, Plan, Reason, Unplaced
 from vnpu.fit.place import best, unplaced
@@ -36,8 +36,8 @@ def plan(
     workloads: Iterable[Workload],
     nodes: Sequence[Node],
     used: Mapping[str, Use],
-    node_policy: NodePolicy = NodePolicy.BINPACK,
-    card_policy: CardPolicy = CardPolicy.SPREAD,
+    node_policy: str = policies.NodePolicy.BINPACK,
+    card_policy: str = policies.CardPolicy.SPREAD,
 ) -> Plan:
     """Places the pods of the workloads in their order, each with the others before it in place.
 
@@ -47,14 +47,14 @@ def plan(
         workloads: what is to be placed.
         nodes: where to; their order decides between equal nodes.
         used: what is held already, by UUID.
-        node_policy: for pods whose annotations do not say.
+        node_policy: for pods whose annotations do not say; the same words as there.
         card_policy: the same for cards.
 
     Raises:
         RequestError: a pod asks for something that no card may give.
-        AnnotationError: a policy or a card list of a pod is malformed.
+        AnnotationError: a policy, or a card list of a pod, is malformed.
     """
-    policy = Policy(NodePolicy(node_policy), (CardPolicy(card_policy),))
+    policy = Policy(policies.node_policy(node_policy, "node_policy"), policies.card_policy(card_policy, "card_policy"))
     cluster = _Cluster(nodes, used, policy)
     placements: list[Placement] = []
     left_over: list[Unplaced] = []
@@ -69,7 +69,7 @@ def plan(
         else:
             placements += placed
             left_over += [answer for answer in answers if isinstance(answer, Unplaced)]
-    return Plan(str(policy.node), str(policy.card[0]), tuple(placements), tuple(left_over), cluster.status())
+    return Plan(str(node_policy), str(card_policy), tuple(placements), tuple(left_over), cluster.status())
 
 
 class _Cluster:

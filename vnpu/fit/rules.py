@@ -126,7 +126,7 @@ def try_node(task: Task, node: Node, used: Mapping[str, Use]) -> Placement | Non
 def refuse(task: Task, node: Node, used: Mapping[str, Use]) -> NodeRefusal:
     """Why the node does not hold the pod; the node was tried."""
     obstacle = node_obstacle(node, task.request.mode)
-    if obstacle is not None:
+    if obstacle is not None and all(_has_chips(node, want) for want in task.wants):
         return refuse_node(node, obstacle)
     return refuse_cards(node, _dead_end(task, node, used), several_containers=len(task.wants) > 1)
 
@@ -147,6 +147,11 @@ def explain(
     if obstacle is not None:
         return node_verdicts(node, task.wants[0].container, obstacle)
     return verdicts(node, _dead_end(task, node, used))
+
+
+def _has_chips(node: Node, want: Want) -> bool:
+    """Whether the node is one for such pods at all: a node without the cards is told so, whatever else it lacks."""
+    return sum(card.chip == want.word for card in node.cards) >= want.count
 
 
 def _dead_end(task: Task, node: Node, used: Mapping[str, Use]) -> DeadEnd:

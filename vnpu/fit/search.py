@@ -66,6 +66,7 @@ class _Search:
 
     def __init__(self, wants: Sequence[Want], node: Node, used: Mapping[str, Use], policy: Policy) -> None:
         self._wants = wants
+        self._still_to_come = _from_each_on(wants)
         self._node = node
         self._policy = policy
         self._words = dict.fromkeys(want.word for want in wants)
@@ -112,7 +113,7 @@ class _Search:
         if state in self._seen:
             return False
         self._seen.add(state)
-        for want in self._wants[position:]:
+        for want in self._still_to_come[position]:
             if not enough(want, self._node, self._held):
                 self._end = self._end or DeadEnd(want, dict(self._held))
                 return False
@@ -131,3 +132,14 @@ class _Search:
             else:
                 kinds.update((word, kind(card, self._held)) for card in cards)
         return position, frozenset(kinds.items())
+
+
+def _from_each_on(wants: Sequence[Want]) -> list[list[Want]]:
+    """For each position, the wants from there on, of equal ones the first: one that finds no card speaks for all."""
+    found: list[list[Want]] = []
+    later: list[Want] = []
+    for want in reversed(wants):
+        asked = want.chip, want.count, want.use
+        later = [want, *(other for other in later if (other.chip, other.count, other.use) != asked)]
+        found.append(later)
+    return found[::-1]
