@@ -139,14 +139,14 @@ def _starts_upstream(command: list[str]) -> bool:
 
 
 def _command(handler: Any, path: str) -> list[str]:
-    command = handler.get("command") if isinstance(handler, dict) else handler
+    command = handler.get("command", ABSENT) if isinstance(handler, dict) else ABSENT
     if not isinstance(command, list) or not command or not all(isinstance(word, str) for word in command):
         raise InputError(f"{path}.command", command, "a list of at least one text is expected")
     return command
 
 
 def _seconds(handler: Any, path: str) -> int:
-    seconds = handler.get("seconds") if isinstance(handler, dict) else handler
+    seconds = handler.get("seconds", ABSENT) if isinstance(handler, dict) else ABSENT
     if not isinstance(seconds, int) or isinstance(seconds, bool) or not 0 <= seconds < 2**31:
         raise InputError(f"{path}.seconds", seconds, "a whole number of seconds from 0 is expected")
     return seconds

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from vnpu import names
 from vnpu.errors import FieldError, InputError, QuantityError, RequestError
-from vnpu.request import Asked, Container, asked, containers_or_faults, names_core, resources
+from vnpu.request import SECTIONS, Asked, Container, asked, containers_or_faults, names_core, resources
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,6 +100,7 @@ def read(document: Mapping[str, Any], chips: ChipTable) -> Pod:
             wanted = asked(found, chips)
         except InputError as fault:
             faults.append(named(fault, found))
+            asks = _names_ours(found, chips)
         except (QuantityError, RequestError) as fault:
             faults.append(named(fault, found))
             asks = True
@@ -138,6 +139,15 @@ def _mapping(parent: Mapping[str, Any], name: str, path: str, faults: list[Field
         return value
     faults.append(InputError(path, value, "a mapping is expected"))
     return _EMPTY
+
+
+def _names_ours(container: Container, chips: ChipTable) -> bool:
+    """Whether what can be read of malformed resources names a configured chip."""
+    raw = container.raw.get("resources")
+    sections = [raw.get(section) for section in SECTIONS] if isinstance(raw, dict) else []
+    return any(
+        chips.resource(name) is not None for entries in sections if isinstance(entries, dict) for name in entries
+    )
 
 
 def _foreign(container: Container, chips: ChipTable) -> list[Resource]:
