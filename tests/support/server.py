@@ -1,0 +1,143 @@
+"""The webhook's server in a process of its own, on a free port."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
+
+import requests
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+TIMEOUT_S = 30
+
+
+@dataclass
+class Server:
+    """A running server.
+
+    Attributes:
+        process: the master process.
+        ready: its ready line.
+        log: every line so far, parsed.
+    """
+
+    process: subprocess.Popen[bytes]
+    ready: dict[str, Any]
+    log: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return str(self.ready["url"])
+
+    @property
+    def address(self) -> tuple[str, int]:
+        parts = urlsplit(self.url)
+        assert parts.hostname is not None
+        assert parts.port is not None
+        return parts.hostname, parts.port
+
+    def session(self) -> requests.Session:
+        """A client that trusts the server's CA alone, whatever the environment says."""
+        session = requests.Session()
+        session.trust_env = False
+        session.verify = self.ready["ca"]
+        return session
+
+    def connect(self) -> Connection:
+        """A TLS connection for bytes that no client library would send."""
+        context = ssl.create_default_context(cafile=self.ready["ca"])
+        host, port = self.address
+        plain = socket.create_connection((host, port), timeout=TIMEOUT_S)
+        return Connection(context.wrap_socket(plain, server_hostname=host))
+
+    def stop(self) -> int:
+        """SIGTERM; gives the exit code."""
+        self.process.terminate()
+        return self.process.wait(TIMEOUT_S)
+
+
+class Connection:
+    """One TLS connection, and the answers that come over it."""
+
+    def __init__(self, tls: ssl.SSLSocket) -> None:
+        self._tls = tls
+        self._received = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._tls.close()
+
+    def send(self, data: bytes) -> None:
+        self._tls.sendall(data)
+
+    def answer(self) -> tuple[int, dict[str, str], bytes]:
+        """The next answer: status, headers in lower case, body."""
+        while b"\r\n\r\n" not in self._received:
+            self._read()
+        head, _, self._received = self._received.partition(b"\r\n\r\n")
+        status, *lines = head.decode().split("\r\n")
+        headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
+        length = int(headers.get("content-length", "0"))
+        while len(self._received) < length:
+            self._read()
+        body, self._received = self._received[:length], self._received[length:]
+        return int(status.split()[1]), headers, body
+
+    def ended(self) -> bool:
+        """Whether the server closes the connection and sends nothing more."""
+        try:
+            return self._received == b"" and self._tls.recv(1) == b""
+        except (ConnectionResetError, ssl.SSLEOFError):
+            return True
+
+    def _read(self) -> None:
+        data = self._tls.recv(65536)
+        assert data, f"the connection ended after {self._received!r}"
+        self._received += data
+
+
+@contextmanager
+def running(*arguments: str, temporary: Path) -> Iterator[Server]:
+    """``python -m webhook --port 0`` with further arguments, its temporary files in the given folder."""
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    command = [sys.executable, "-m", "webhook", "--port", "0", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
+        assert process.stdout is not None
+        lines = map(json.loads, iter(process.stdout.readline, b""))
+        log: list[dict[str, Any]] = []
+        try:
+            for line in lines:
+                log.append(line)
+                if line["message"] == "ready":
+                    break
+            else:
+                raise AssertionError(f"the server ended without a ready line: {log}")
+            reader = threading.Thread(target=lambda: log.extend(lines), daemon=True)
+            reader.start()
+            yield Server(process, log[-1], log)
+        finally:
+            if process.poll() is None:
+                process.terminate()
+            process.wait(TIMEOUT_S)
+            reader.join(TIMEOUT_S)
+
+
+def refused(*arguments: str) -> tuple[int, str]:
+    """The exit code and standard error of a server that does not start."""
+    command = [sys.executable, "-m", "webhook", "--port", "0", *arguments]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=TIMEOUT_S)
+    return done.returncode, done.stderr

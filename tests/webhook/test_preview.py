@@ -1,0 +1,185 @@
+"""``python -m webhook preview``, from files to what is printed."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.support.reviews import EXPECTED, NAMES, recorded
+from vnpu.admission.settings import Settings
+from vnpu.chips import DEFAULT_CHIPS
+from webhook.__main__ import main
+from webhook.preview import preview
+from webhook.review import Context
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONTEXT = Context(Settings(), DEFAULT_CHIPS)
+
+
+def pod(name: str = "train", **limits: str) -> dict[str, Any]:
+    resources = {"limits": {f"huawei.com/Ascend910B3{key}": value for key, value in limits.items()}}
+    container = {"name": "npu", "image": "i", "resources": resources}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]}}
+
+
+SOFT = pod(**{"-memory": "8192", "-core": "20"})
+REFUSED = pod("greedy", **{"-memory": "16Gi"})
+PLAIN = pod("plain")
+DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "infer", "namespace": "team"}}
+
+
+def shown(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, *documents: Any, options: tuple[str, ...] = ()
+) -> tuple[int, str, str]:
+    file = tmp_path / "manifest.yaml"
+    file.write_text(yaml.safe_dump_all(documents))
+    code = main(["preview", *options, str(file)])
+    captured = capsys.readouterr()
+    return code, captured.out.replace(str(file), "FILE"), captured.err
+
+
+class TestOutput:
+    def test_a_completed_pod(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        code, out, err = shown(capsys, tmp_path, SOFT)
+        assert (code, err) == (0, "")
+        assert out.startswith("FILE, document 1: Pod train: allowed, completed\n")
+        assert "--- Pod train, as written\n+++ Pod train, as admitted\n" in out
+        for line in (
+            "+  annotations:\n+    huawei.com/vnpu-mode: hami-core\n",
+            "+        huawei.com/Ascend910B3: '1'\n",
+            "+    - name: NPU_MEM_QUOTA\n+      value: '8192'\n",
+            "+          - /usr/local/hami-vnpu-core/limiter\n+          - start\n",
+        ):
+            assert line in out
+        assert not [line for line in out.splitlines() if line.startswith("-") and not line.startswith("--- ")]
+
+    def test_a_refused_pod(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        code, out, err = shown(capsys, tmp_path, REFUSED)
+        assert (code, err) == (1, "")
+        assert out.startswith("FILE, document 1: Pod greedy: refused\n  refused: spec.containers[0].resources.limits[")
+        assert "write 16384" in out
+        assert "---" not in out
+
+    def test_one_refused_among_others(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        code, out, _ = shown(capsys, tmp_path, SOFT, REFUSED, PLAIN)
+        assert code == 1
+        verdicts = [line.partition(", document ")[2] for line in out.splitlines() if line.startswith("FILE")]
+        assert verdicts == [
+            "1: Pod train: allowed, completed",
+            "2: Pod greedy: refused",
+            "3: Pod plain: allowed as it is",
+        ]
+
+    def test_warnings(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        code, out, _ = shown(capsys, tmp_path, pod(**{"-memory": "10000"}))
+        assert code == 0
+        assert "  warning: spec.containers[0].resources.limits[huawei.com/Ascend910B3-memory]: 10000 is rounded" in out
+
+    def test_the_template_of_a_controller(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        code, out, _ = shown(capsys, tmp_path, DEPLOYMENT | {"spec": {"template": {"spec": SOFT["spec"]}}})
+        assert code == 0
+        assert out.startswith("FILE, document 1: Deployment team/infer: allowed, completed\n")
+        assert "--- spec.template, as written\n" in out
+
+    def test_a_template_is_refused_whatever_the_setting_says(
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    ) -> None:
+        code, out, _ = shown(capsys, tmp_path, DEPLOYMENT | {"spec": {"template": {"spec": REFUSED["spec"]}}})
+        assert code == 1
+        assert "  refused: spec.template.spec.containers[0]." in out
+
+    def test_each_task_of_a_volcano_job(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        tasks = [{"name": name, "template": {"spec": SOFT["spec"]}} for name in ("master", "worker")]
+        job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "gang"}}
+        code, out, _ = shown(capsys, tmp_path, job | {"spec": {"tasks": tasks}})
+        assert code == 0
+        assert "--- spec.tasks[0].template, as written\n" in out
+        assert "--- spec.tasks[1].template, as written\n" in out
+        assert "Volcano 1.16" in out, "the pods are scheduled by Volcano, though no template says so"
+
+    def test_the_setting_scheduler_name_leaves_a_volcano_job_alone(
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    ) -> None:
+        settings = tmp_path / "settings.yaml"
+        settings.write_text("schedulerName: ours\n")
+        tasks = [{"name": "worker", "template": {"spec": SOFT["spec"]}}]
+        job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "spec": {"tasks": tasks}}
+        _, out, _ = shown(capsys, tmp_path, job, options=("--config", str(settings)))
+        assert "ours" not in out
+
+    def test_what_makes_no_pods(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        code, out, _ = shown(capsys, tmp_path, {"kind": "ConfigMap", "metadata": {"name": "c"}})
+        assert (code, out) == (0, "FILE, document 1: ConfigMap c: not judged, it makes no pods\n\n")
+
+    def test_a_name_that_would_fake_a_line(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        code, out, _ = shown(capsys, tmp_path, pod("x\nFILE, document 2: Pod y: allowed"))
+        assert code == 0
+        assert out.count("\n") == 2
+
+
+class TestInput:
+    def test_standard_input(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(yaml.safe_dump(SOFT).encode())))
+        assert main(["preview", "-"]) == 0
+        assert capsys.readouterr().out.startswith("standard input, document 1: Pod train: allowed, completed\n")
+
+    def test_a_list_of_kubectl(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        code, out, _ = shown(capsys, tmp_path, {"kind": "List", "items": [SOFT, REFUSED]})
+        assert code == 1
+        assert "FILE, document 1, items[0]: Pod train: allowed, completed\n" in out
+        assert "FILE, document 1, items[1]: Pod greedy: refused\n" in out
+
+    @pytest.mark.parametrize("content", ["a: [", "just a text", "[1, 2]", "{a: 1}", "kind: 7", "\x00"])
+    def test_what_is_no_manifest(self, content: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        file = tmp_path / "manifest.yaml"
+        file.write_text(content)
+        assert main(["preview", str(file)]) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert captured.err.startswith(f"webhook: {file}, document 1: ")
+        assert captured.err.count("\n") == 1
+
+    def test_what_came_before_is_shown(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        code, out, err = shown(capsys, tmp_path, SOFT, "text")
+        assert code == 2
+        assert "Pod train: allowed, completed" in out
+        assert "document 2" in err
+
+    def test_a_file_that_is_not_there(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        assert main(["preview", str(tmp_path / "missing")]) == 2
+        assert "missing" in capsys.readouterr().err
+
+    def test_no_file_at_all(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit) as raised:
+            main(["preview"])
+        assert raised.value.code == 2
+        assert "FILE" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("place", ["before the command", "behind it"])
+    def test_settings_and_chips(self, place: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        settings, chips, manifest = (tmp_path / name for name in ("settings", "chips", "manifest"))
+        settings.write_text("schedulerName: ours\n")
+        chips.write_text(
+            "vnpus: {configs: [{commonWord: Ascend910B3, chipName: 910B3, resourceName: huawei.com/Ascend910B3,"
+            " memoryAllocatable: 9000, memoryCapacity: 9000, spare: 1}]}\n"
+        )
+        manifest.write_text(yaml.safe_dump_all([SOFT, pod(**{"-memory": "9001", "-core": "1"})]))
+        options = ["--config", str(settings), "--device-config", str(chips)]
+        before, behind = (options, []) if place == "before the command" else ([], options)
+        assert main([*before, "preview", *behind, str(manifest)]) == 1
+        captured = capsys.readouterr()
+        assert "+  schedulerName: ours\n" in captured.out
+        assert "from 1 to 9000 MiB is allowed" in captured.out
+        assert "spare: unknown key" in captured.err
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("mutate-")])
+def test_recorded_pods_meet_the_same_answer_as_in_a_cluster(name: str) -> None:
+    manifest = recorded(name)["request"]["object"]
+    assert (not preview(manifest, CONTEXT).refusals) == EXPECTED[name]["allowed"]
