@@ -72,8 +72,8 @@ def _unknown(resource: Resource, chips: ChipTable) -> FieldError:
     for part in _PARTS:
         word = word.removesuffix(part)
     nearest = difflib.get_close_matches(word, known, n=1)
-    hint = f"; did you mean {nearest[0]}?" if nearest else ""
-    allowed = f"the device config knows no such resource{hint}; known are {', '.join(known)}"
+    hint = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(known)}"
+    allowed = f"the device config knows no such resource; {hint}"
     return named(RequestError(resource.path, resource.value, allowed), resource.container)
 
 
@@ -99,8 +99,8 @@ def npu_pod(pod: Pod, completion: Completion, settings: Settings) -> Iterator[Fi
         yield RequestError(
             "spec.nodeName",
             node,
-            "a pod that names its node passes no scheduler, so no card is booked for it; choose the node with a "
-            f"nodeSelector kubernetes.io/hostname: {node if isinstance(node, str) else '<node>'} or with node affinity",
+            "a pod that names its node passes no scheduler, so no card is booked for it; use a nodeSelector "
+            "(kubernetes.io/hostname) or node affinity",
         )
     if not settings.allow_privileged:
         yield from _privileged(pod)
@@ -124,15 +124,15 @@ def _privileged(pod: Pod) -> Iterator[FieldError]:
 def _soft_cards(completion: Completion, settings: Settings, limit: int) -> Iterator[FieldError]:
     why = ""
     if settings.device_plugin is DevicePlugin.HAMI:
-        why = ", because HAMi's device plugin sets a quota for the first card only"
+        why = ": HAMi's device plugin limits the first card only"
     for container, wanted in completion.slices:
         if wanted.count > limit:
             module = f"; {wanted.chip.common_word} goes in modules of two cards" if wanted.chip.super_pod else ""
             fault = RequestError(
                 key(f"{container.path}.resources.limits", wanted.chip.resource_name),
                 wanted.count,
-                f"a soft container may ask for at most {limit} card(s) (setting maxSoftCards{why}){module}; ask for "
-                f"whole cards with the annotation {names.MODE}: {Mode.HARD.value}",
+                f"a soft container may ask for at most {limit} card(s) (setting maxSoftCards{why}){module}; for whole "
+                f"cards set the annotation {names.MODE}: {Mode.HARD.value}",
             )
             yield named(fault, container)
 

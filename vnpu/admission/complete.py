@@ -48,19 +48,13 @@ class Completion:
     faults: tuple[FieldError, ...]
 
 
-def complete_pod(pod: Pod, settings: Settings, job_scheduler: str = "") -> Completion:
-    """What is to be added to an NPU pod; completing what was completed adds nothing.
-
-    Args:
-        pod: a pod that asks for an NPU.
-        settings: the settings.
-        job_scheduler: the scheduler that the pod will get from its Volcano Job where it names none.
-    """
+def complete_pod(pod: Pod, settings: Settings) -> Completion:
+    """What is to be added to a pod that asks for an NPU; completing what was completed adds nothing."""
     work = _Work(pod, settings)
     mode = work.decide_mode()
     if mode is not None:
         work.complete_containers(mode)
-    scheduler = work.place(job_scheduler)
+    scheduler = work.place()
     return Completion(
         mode,
         scheduler,
@@ -165,7 +159,7 @@ class _Work:
             if started is not None:
                 self.needed.append(started)
 
-    def place(self, job_scheduler: str) -> str:
+    def place(self) -> str:
         """Scheduler and runtime class; the answer is who will schedule the pod."""
         spec, settings = self.pod.spec, self.settings
         runtime_class = settings.runtime_class_name or next(
@@ -173,7 +167,7 @@ class _Work:
         )
         if runtime_class and not spec.get("runtimeClassName"):
             self.placing.append(Set(("spec", "runtimeClassName"), runtime_class))
-        chosen = spec.get("schedulerName") or job_scheduler
+        chosen = spec.get("schedulerName") or ""
         if not isinstance(chosen, str):
             self.faults.append(InputError(_SCHEDULER, chosen, "the name of a scheduler is expected"))
             return ""

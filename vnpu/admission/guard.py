@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from vnpu import names
+from vnpu.admission.pod import same
 from vnpu.errors import ABSENT, AnnotationError, key
 
 if TYPE_CHECKING:
@@ -50,10 +51,8 @@ def forged(annotations: Mapping[str, Any], chips: ChipTable) -> Iterator[Annotat
     """What a pod brings along when it is created, though only an allocation writes it."""
     for name, value in annotations.items():
         if records_allocation(name, chips):
-            allowed = (
-                "only schedulers and device plugins write this annotation, and none is there when a pod is created"
-            )
-            remedy = "remove it (a manifest copied from a running pod still carries it)"
+            allowed = "only schedulers and device plugins write this, and not before the pod is there"
+            remedy = "remove it (a copy of a running pod carries it)"
             yield AnnotationError(key(ANNOTATIONS, name), value, f"{allowed}; {remedy}")
 
 
@@ -69,7 +68,9 @@ def tampered(new: Any, old: Any, username: str, chips: ChipTable) -> Iterator[An
     after, before = annotations_of(new), annotations_of(old)
     for name in dict.fromkeys((*after, *before)):
         value = after.get(name, ABSENT)
-        if value != before.get(name, ABSENT) and (name == names.MODE or records_allocation(name, chips)):
+        if same(value, before.get(name, ABSENT)):
+            continue
+        if name == names.MODE or records_allocation(name, chips):
             what = "the mode of a pod is fixed when it is created" if name == names.MODE else "it records an allocation"
             allowed = f"{what}: only schedulers and device plugins change it, and {username} is not among them"
             remedy = "leave it as it is, or name the account in the setting allocators"

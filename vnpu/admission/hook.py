@@ -50,9 +50,8 @@ def start(container: Container, limiter: Limiter) -> Set | None:
         raise RequestError(
             path,
             ABSENT,
-            "the limiter of a soft slice is started by a postStart hook, and Kubernetes takes none on a plain init "
-            "container; make it a native sidecar (restartPolicy: Always), ask for the NPU in an app container, or set "
-            f"the annotation {names.MODE}: {Mode.HARD.value}",
+            "a soft slice needs a postStart hook, which Kubernetes refuses on a plain init container; make it a native "
+            f"sidecar (restartPolicy: Always), or set the annotation {names.MODE}: {Mode.HARD.value}",
         )
     lifecycle = container.raw.get("lifecycle")
     if lifecycle is None:
@@ -96,7 +95,7 @@ def _native(handlers: Mapping[str, Any], limiter: str, path: str, keys: tuple[st
     raise RequestError(
         f"{path}.{handler}",
         handler,
-        f"this hook cannot be chained with the one that starts the limiter of a soft slice; {_REMEDY}",
+        f"this hook cannot be chained with the one that starts the limiter; {_REMEDY}",
     )
 
 
@@ -119,8 +118,8 @@ def _hami(handlers: Mapping[str, Any], limiter: str, path: str, keys: tuple[str 
     raise RequestError(
         f"{path}.{handler}",
         handler,
-        "with the setting limiter.hook: hami the limiter's own hook stands here, and it runs no other beside it; do "
-        "the hook's work in the container's own command",
+        "with the setting limiter.hook: hami the limiter's hook stands here, and runs no other; do its work in the "
+        "container's own command",
     )
 
 

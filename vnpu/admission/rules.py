@@ -16,9 +16,9 @@ from vnpu import request
 from vnpu.admission import check, guard
 from vnpu.admission.complete import complete_pod, resource_sets
 from vnpu.admission.outcome import APPEND, NOTHING, Outcome, Set
-from vnpu.admission.pod import read
+from vnpu.admission.pod import read, same
 from vnpu.admission.settings import Templates
-from vnpu.admission.templates import PodTemplate, is_volcano_job, places, pod_templates, scheduler_of
+from vnpu.admission.templates import PodTemplate, is_volcano_job, places, pod_templates
 from vnpu.chips import ResourceKind
 from vnpu.errors import ABSENT, FieldError, RequestError, item, key
 from vnpu.mode import decide
@@ -89,18 +89,19 @@ def validate_workload(obj: Any, old: Any, settings: Settings, chips: ChipTable) 
     if not isinstance(obj, dict):
         return NOTHING
     before = [place.template for place in places(old)] if isinstance(old, dict) else []
-    job_scheduler = scheduler_of(obj) if is_volcano_job(obj) else ""
     warnings: list[str] = []
     refusals: list[FieldError] = []
     for place in places(obj):
-        if not _among(place.template, before):
-            judged = _judge(place.template, settings, chips, job_scheduler)
-            warnings += (f"{place.path}.{warning}" for warning in judged.warnings)
-            refusals += (fault.under(place.path) for fault in judged.refusals)
-    if settings.templates is Templates.DENY:
-        return Outcome((), tuple(warnings), tuple(refusals))
-    faults = (f"{fault}; pods of this template will be refused" for fault in refusals)
-    return Outcome((), (*faults, *warnings))
+        if any(same(place.template, template) for template in before):
+            continue
+        judged = _judge(place.template, settings, chips)
+        faults = [fault.under(place.path) for fault in judged.refusals]
+        if settings.templates is Templates.DENY:
+            refusals += faults
+        elif faults:
+            warnings += (f"{place.path}: the pods of this template will be refused", *map(str, faults))
+        warnings += (f"{place.path}.{warning}" for warning in judged.warnings)
+    return Outcome((), tuple(warnings), tuple(refusals))
 
 
 def mutate_volcano_job(job: Any, settings: Settings, chips: ChipTable) -> Outcome:
@@ -135,7 +136,7 @@ def _numbers(
                 yield member.container, request.complete(member.wanted, mode, member.container.path)
 
 
-def _judge(document: Any, settings: Settings, chips: ChipTable, job_scheduler: str = "") -> _Judgement:
+def _judge(document: Any, settings: Settings, chips: ChipTable) -> _Judgement:
     if not isinstance(document, dict):
         return _Judgement()
     pod = read(document, chips)
@@ -144,7 +145,7 @@ def _judge(document: Any, settings: Settings, chips: ChipTable, job_scheduler: s
     if not pod.is_npu:
         refusals += check.stray_mode(pod)
         return _Judgement(warnings=tuple(warnings), refusals=(*refusals, *foreign))
-    completion = complete_pod(pod, settings, job_scheduler)
+    completion = complete_pod(pod, settings)
     refusals += (*pod.faults, *foreign, *completion.faults, *check.npu_pod(pod, completion, settings))
     warnings += (*completion.warnings, *check.surprises(pod, completion, settings))
     return _Judgement(completion.needed, completion.placing, tuple(warnings), tuple(refusals))
@@ -167,10 +168,3 @@ def _unmutated(pod: Any, needed: tuple[Set, ...]) -> FieldError:
         f"completing the pod would change this field{more}: it asks for an NPU, but the mutating webhook was skipped. "
         "Create it again; if that does not help, an administrator must look after the MutatingWebhookConfiguration",
     )
-
-
-def _among(template: Mapping[str, Any], others: list[Mapping[str, Any]]) -> bool:
-    try:
-        return template in others
-    except RecursionError:  # nested too deep to be compared: take it for a new one
-        return False

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _TEMPLATE: Final = ("spec", "template")
-_PATHS: Final = {
+_PATHS: Final[dict[str, tuple[str, ...]]] = {
     "Deployment": _TEMPLATE,
     "StatefulSet": _TEMPLATE,
     "DaemonSet": _TEMPLATE,
@@ -31,7 +31,7 @@ class Place(NamedTuple):
     Attributes:
         keys: from the object down.
         path: the same for people, for example ``spec.tasks[0].template``.
-        template: metadata and spec of the pods.
+        template: metadata and spec of the pods; those of a Volcano Job have the job's scheduler where they name none.
     """
 
     keys: tuple[str | int, ...]
@@ -71,18 +71,25 @@ def scheduler_of(job: Mapping[str, Any]) -> str:
 def places(obj: Mapping[str, Any]) -> Iterator[Place]:
     """Where the pod templates of a controller stand; none in other kinds, and none that is no mapping."""
     if is_volcano_job(obj):
+        scheduler = scheduler_of(obj)
         for index, task in enumerate(_tasks(obj)):
             template = task.get("template") if isinstance(task, dict) else None
             if isinstance(template, dict):
-                yield Place(("spec", "tasks", index, "template"), f"spec.tasks[{index}].template", template)
+                keys = ("spec", "tasks", index, "template")
+                yield Place(keys, f"spec.tasks[{index}].template", _scheduled(template, scheduler))
         return
     kind = obj.get("kind")
-    keys = _PATHS.get(kind) if isinstance(kind, str) else None
-    if keys is None:
-        return
-    template = _descend(obj, keys)
+    path = _PATHS.get(kind, ()) if isinstance(kind, str) else ()
+    template = _descend(obj, path) if path else None
     if isinstance(template, dict):
-        yield Place(keys, ".".join(keys), template)
+        yield Place(path, ".".join(path), template)
+
+
+def _scheduled(template: Mapping[str, Any], scheduler: str) -> Mapping[str, Any]:
+    spec = template.get("spec")
+    if not isinstance(spec, dict) or spec.get("schedulerName"):
+        return template
+    return {**template, "spec": {**spec, "schedulerName": scheduler}}
 
 
 def pod_templates(obj: Mapping[str, Any]) -> Iterator[PodTemplate]:

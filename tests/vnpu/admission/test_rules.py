@@ -130,15 +130,16 @@ class TestShapes:
             both = container(resources={"limits": {CHIP: value}, "requests": {CHIP: 1}})
             assert len(mutated(pod(both)).message) < 500
 
-    def test_templates_too_deep_to_compare_are_judged_as_new(self) -> None:
-        def deployment(bottom: str) -> dict[str, Any]:
-            value: Any = bottom
-            for _ in range(100_000):
-                value = [value]
-            template = {"spec": {"containers": [container(limits=asking(memory="8Gi"), args=value)]}}
-            return {"kind": "Deployment", "spec": {"template": template}}
+    def test_annotations_too_deep_to_compare_have_changed(self) -> None:
+        old, new = (pod(container(), annotations={CHIP: deep(100_000)}) for _ in range(2))
+        assert not rules.validate_pod_update(new, old, "alice", DEFAULTS, DEFAULT_CHIPS).allowed
 
-        outcome = rules.validate_workload(deployment("a"), deployment("a"), DEFAULTS, DEFAULT_CHIPS)
+    def test_templates_too_deep_to_compare_are_judged_as_new(self) -> None:
+        def deployment() -> dict[str, Any]:
+            app = container(limits=asking(memory="8Gi"), args=deep(100_000))
+            return {"kind": "Deployment", "spec": {"template": {"spec": {"containers": [app]}}}}
+
+        outcome = rules.validate_workload(deployment(), deployment(), DEFAULTS, DEFAULT_CHIPS)
         assert "8192" in "".join(outcome.warnings)
 
 
@@ -295,7 +296,7 @@ class TestWhoAsks:
     @pytest.mark.parametrize("npu", [True, False])
     @pytest.mark.parametrize("where", ["the container", "another", "an init container"])
     def test_r11_privileged(self, where: str, npu: bool, allowed: bool) -> None:  # noqa: FBT001
-        privileged = {"securityContext": {"privileged": True}}
+        privileged: dict[str, Any] = {"securityContext": {"privileged": True}}
         document = pod(
             container(limits=SLICE if npu else None, **(privileged if where == "the container" else {})),
             container("b", **(privileged if where == "another" else {})),

@@ -9,7 +9,7 @@ import pytest
 from vnpu.admission.rules import pod_templates
 from vnpu.errors import InputError
 
-TEMPLATE = {"spec": {"containers": []}}
+TEMPLATE: dict[str, Any] = {"spec": {"containers": []}}
 VOLCANO = "batch.volcano.sh/v1alpha1"
 
 
