@@ -12,7 +12,6 @@ import yaml
 
 from vnpu.admission import rules
 from vnpu.admission.settings import Templates
-from vnpu.admission.templates import is_volcano_job, scheduler_of
 from vnpu.errors import InputError, shown
 from vnpu.fit import documents
 from webhook import config
@@ -88,9 +87,6 @@ def preview(manifest: Any, context: Context) -> Preview:
 def _diffs(manifest: Mapping[str, Any], templates: Sequence[rules.PodTemplate], context: Context) -> Iterator[str]:
     for place in templates:
         pod = place.template
-        if is_volcano_job(manifest):  # Volcano names the scheduler in each pod that it makes
-            spec = {"schedulerName": scheduler_of(manifest)} | (pod.get("spec") or {})
-            pod = {**pod, "spec": spec}
         patch = operations(pod, rules.mutate_pod(pod, context.settings, context.chips).sets)
         if patch:
             what = place.path or _title(manifest)

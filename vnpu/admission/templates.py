@@ -44,7 +44,7 @@ class PodTemplate(NamedTuple):
 
     Attributes:
         path: where it stands, ``""`` for a bare pod.
-        template: metadata and spec of the pods.
+        template: metadata and spec of the pods, as in :class:`Place`.
         replicas: how many pods run at once; 1 for a DaemonSet, which has one per node.
         name: what the pods are called, without their number: the object's name, for a task ``<job>-<task>``.
     """
@@ -61,7 +61,7 @@ def is_volcano_job(obj: Mapping[str, Any]) -> bool:
     return obj.get("kind") == "Job" and isinstance(version, str) and version.startswith(_VOLCANO_GROUP)
 
 
-def scheduler_of(job: Mapping[str, Any]) -> str:
+def _scheduler_of(job: Mapping[str, Any]) -> str:
     """Who schedules the pods of a Volcano Job whose template names no scheduler."""
     spec = job.get("spec")
     name = spec.get("schedulerName") if isinstance(spec, dict) else None
@@ -71,7 +71,7 @@ def scheduler_of(job: Mapping[str, Any]) -> str:
 def places(obj: Mapping[str, Any]) -> Iterator[Place]:
     """Where the pod templates of a controller stand; none in other kinds, and none that is no mapping."""
     if is_volcano_job(obj):
-        scheduler = scheduler_of(obj)
+        scheduler = _scheduler_of(obj)
         for index, task in enumerate(_tasks(obj)):
             template = task.get("template") if isinstance(task, dict) else None
             if isinstance(template, dict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from vnpu.admission.templates import is_volcano_job, pod_templates, scheduler_of
+from vnpu.admission.templates import is_volcano_job, pod_templates
 from vnpu.errors import ABSENT, FieldError, InputError, item, join
 from vnpu.fit.admit import DEFAULT_NAMESPACE, Asked, admit, refused
 from vnpu.mode import Mode
@@ -99,7 +99,7 @@ class Reception:
                 self._count(template.replicas, template.path)
                 names = [f"{template.name}-{number}" for number in range(template.replicas)]
             try:
-                found = admit(_pod(template, namespace, obj), names, self._settings, self._chips)
+                found = admit(_pod(template, namespace), names, self._settings, self._chips)
             except FieldError as error:
                 raise error.under(template.path) from error
             warnings += (f"{place}: {join(template.path, warning)}" for warning in found.warnings)
@@ -136,17 +136,13 @@ def _mapping(value: Any, path: str) -> Mapping[str, Any]:
     return value
 
 
-def _pod(template: PodTemplate, namespace: str | None, owner: Mapping[str, Any]) -> dict[str, Any]:
+def _pod(template: PodTemplate, namespace: str | None) -> dict[str, Any]:
     """A pod of the template, without its name."""
     metadata = template.template.get("metadata")
-    pod = {
+    return {
         **template.template,
         "metadata": {**_mapping({} if metadata is None else metadata, "metadata"), "namespace": namespace},
     }
-    spec = pod.get("spec")
-    if is_volcano_job(owner) and isinstance(spec, dict) and not spec.get("schedulerName"):
-        pod["spec"] = {**spec, "schedulerName": scheduler_of(owner)}
-    return pod
 
 
 def _tasks(job: Mapping[str, Any]) -> list[Mapping[str, Any]]:
