@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 import jsonpatch
 import yaml
 
+from vnpu import documents
 from vnpu.admission import rules
 from vnpu.admission.settings import Templates
 from vnpu.errors import InputError, shown
-from vnpu.fit import documents
 from webhook import config
 from webhook.patch import operations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from vnpu.fit.documents import Document
+    from vnpu.documents import Document
     from webhook.review import Context
 
 _REFUSED: Final = 1

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from vnpu.annotations.policies import CardPolicy, NodePolicy
+from vnpu.documents import STANDARD_INPUT
 from vnpu.errors import VnpuError
-from vnpu.fit.documents import STANDARD_INPUT
 from vnpu.fit.inventory import MOST_CARDS
 from vnpu.fit.workloads import MOST_PODS
 

@@ -5,21 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from vnpu import device_config, ledger
-from vnpu.admission.settings import Settings, parse_settings
-from vnpu.chips import DEFAULT_CHIPS
+from vnpu import configuration, documents, ledger
 from vnpu.errors import InputError
-from vnpu.fit import documents
 from vnpu.fit.nodes import NodeList, running_pods
 from vnpu.fit.report import Planner
 from vnpu.fit.workloads import Reception
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from vnpu.chips import Chip, ChipTable
     from vnpu.fit.arguments import Options
-    from vnpu.fit.documents import Document
     from vnpu.ledger import Ledger
 
 
@@ -29,9 +23,9 @@ def load(options: Options) -> Planner:
     Raises:
         VnpuError: a file, document or field that cannot be used; the message names it.
     """
-    chips, warnings = _chips(options.device_config)
+    chips, warnings = configuration.read_chips(options.device_config)
     books = _books(options, chips)
-    reception = Reception(_settings(options.config), chips)
+    reception = Reception(configuration.read_settings(options.config), chips)
     asked = []
     if options.slices:
         asked.append(reception.take_slices(options.slices, _only_chip(books, chips)))
@@ -39,28 +33,6 @@ def load(options: Options) -> Planner:
         asked += map(reception.take, documents.read(path))
     books = replace(books, warnings=(*warnings, *books.warnings))
     return Planner(books, asked, options.node_policy, options.card_policy)
-
-
-def _chips(path: Path | None) -> tuple[ChipTable, tuple[str, ...]]:
-    if path is None:
-        return DEFAULT_CHIPS, ()
-    with _only_document(path) as document:
-        config = device_config.parse(document.value)
-    return config.table, tuple(f"{document.place}: {warning}" for warning in config.warnings)
-
-
-def _settings(path: Path | None) -> Settings:
-    if path is None:
-        return Settings()
-    with _only_document(path) as document:
-        return parse_settings(document.value)
-
-
-def _only_document(path: Path) -> Document:
-    found = list(documents.read(path))
-    if len(found) > 1:
-        raise InputError(str(path), f"{len(found)} documents", "one document is expected")
-    return found[0] if found else documents.Document(str(path), 1, "", {})
 
 
 def _books(options: Options, chips: ChipTable) -> Ledger:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from vnpu.cards import Node
     from vnpu.chips import ChipTable
+    from vnpu.documents import Document
     from vnpu.fit.arguments import CardGroup
-    from vnpu.fit.documents import Document
 
 _COMMAND_LINE: Final = "--card"
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from vnpu.admission.settings import Settings
     from vnpu.admission.templates import PodTemplate
     from vnpu.chips import Chip, ChipTable
+    from vnpu.documents import Document
     from vnpu.fit.answers import Unplaced
     from vnpu.fit.arguments import SliceGroup
-    from vnpu.fit.documents import Document
 
 MOST_PODS: Final = 100_000
 """Pods of one plan."""

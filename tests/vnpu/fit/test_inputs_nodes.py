@@ -8,9 +8,9 @@ import pytest
 
 from tests.support import objects
 from vnpu.chips import DEFAULT_CHIPS
+from vnpu.documents import Document, DocumentError
 from vnpu.errors import ConfigError
 from vnpu.fit.arguments import CardGroup
-from vnpu.fit.documents import Document, DocumentError
 from vnpu.fit.nodes import NodeList, running_pods
 
 INVENTORY = {"nodes": [{"name": "n1", "chip": "Ascend910B3", "cards": 1}]}

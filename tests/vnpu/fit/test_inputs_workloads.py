@@ -9,11 +9,11 @@ import pytest
 from tests.support.objects import container
 from vnpu.admission.settings import Settings
 from vnpu.chips import DEFAULT_CHIPS
+from vnpu.documents import Document, DocumentError
 from vnpu.errors import InputError
 from vnpu.fit.admit import Asked, full_name
 from vnpu.fit.answers import Reason, Unplaced
 from vnpu.fit.arguments import SliceGroup
-from vnpu.fit.documents import Document, DocumentError
 from vnpu.fit.workloads import MOST_PODS, Reception
 from vnpu.mode import Mode
 

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from vnpu.documents import Document, DocumentError, read
 from vnpu.errors import InputError
-from vnpu.fit.documents import Document, DocumentError, read
 
 
 def write(folder: Path, text: str) -> Path:

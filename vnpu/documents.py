@@ -1,4 +1,4 @@
-"""The documents that the planner is given, each with the place it came from."""
+"""The documents of the files that people give, each with the place it came from."""
 
 from __future__ import annotations
 
