@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -150,6 +152,25 @@ class TestInput:
         assert code == 2
         assert "Pod train: allowed, completed" in out
         assert "document 2" in err
+
+    def test_a_reader_that_leaves_does_not_change_the_exit_code(self, tmp_path: Path) -> None:
+        file = tmp_path / "manifest.yaml"
+        file.write_text(yaml.safe_dump_all([SOFT, REFUSED]))
+        command = [sys.executable, "-m", "webhook", "preview", str(file)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            process.stdout.close()
+            assert process.stderr.read() == b""
+            assert process.wait() == 1
+
+    def test_a_terminal_that_shows_less(self, tmp_path: Path) -> None:
+        file = tmp_path / "manifest.yaml"
+        file.write_text(yaml.safe_dump(pod("päd", **{"-memory": "10000"}), allow_unicode=True))
+        command = [sys.executable, "-m", "webhook", "preview", str(file)]
+        environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+        done = subprocess.run(command, capture_output=True, check=True, env=environment)
+        assert b"Pod p?d: allowed, completed" in done.stdout
 
     def test_a_file_that_is_not_there(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         assert main(["preview", str(tmp_path / "missing")]) == 2
