@@ -75,7 +75,11 @@ def post(path: str, body: bytes) -> tuple[int, bytes]:
         "CONTENT_LENGTH": str(len(body)),
         "wsgi.input": io.BytesIO(body),
     }
-    answer = b"".join(APP(environ, lambda status, _headers: started.append(status)))
+
+    def start_response(status: str, *_: Any) -> Any:
+        started.append(status)
+
+    answer = b"".join(APP(environ, start_response))
     return int(started[0].partition(" ")[0]), answer
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -41,12 +43,12 @@ class TestReviews:
     def test_an_api_server_asks(self, client: FlaskClient, media_type: str) -> None:
         response = client.post("/mutate?timeout=3s", data=SOFT, content_type=media_type)
         assert (response.status_code, response.content_type) == (200, JSON)
-        assert response.json["response"]["allowed"] is True
+        assert response.get_json()["response"]["allowed"] is True
         assert response.content_length == len(response.data)
 
     def test_the_endpoints_differ(self, client: FlaskClient) -> None:
         response = client.post("/validate", data=SOFT, content_type=JSON)
-        assert response.json["response"]["allowed"] is False
+        assert response.get_json()["response"]["allowed"] is False
 
     @pytest.mark.parametrize("path", ["/mutate", "/validate"])
     @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH"])
@@ -176,6 +178,13 @@ class TestMetrics:
         assert samples["vnpu_webhook_config_generation",] == 1
 
 
+class FullDisk(io.BytesIO):
+    """An output that takes nothing."""
+
+    def write(self, _: Any) -> int:
+        raise OSError(errno.ENOSPC, "no space left")
+
+
 class TestLogs:
     def test_one_line_a_review(self, client: FlaskClient, capsys: pytest.CaptureFixture[str]) -> None:
         client.post("/mutate", data=SOFT, content_type=JSON)
@@ -210,7 +219,8 @@ class TestLogs:
         self, client: FlaskClient, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         value = "hunter" + str(2)
-        monkeypatch.setattr(rules, "mutate_pod", lambda *_: {}[value])
+        nothing: dict[str, Any] = {}
+        monkeypatch.setattr(rules, "mutate_pod", lambda *_: nothing[value])
         client.post("/mutate", data=SOFT, content_type=JSON)
         (line,) = lines(capsys)
         assert (line["level"], line["reason"]) == ("error", "fault")
@@ -236,9 +246,7 @@ class TestLogs:
         assert line["name"] == name
 
     def test_a_log_that_nobody_takes_refuses_no_pod(self, client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
-        with open("/dev/full", "w") as full:  # noqa: PTH123 - a device, and kept open
-            monkeypatch.setattr("sys.stdout", full)
+        with monkeypatch.context() as patched:
+            patched.setattr("sys.stdout", SimpleNamespace(buffer=FullDisk()))
             response = client.post("/mutate", data=SOFT, content_type=JSON)
-            monkeypatch.undo()
-            full.buffer.raw.close()
-        assert response.json["response"]["allowed"] is True
+        assert response.get_json()["response"]["allowed"] is True

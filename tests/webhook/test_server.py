@@ -17,6 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import requests
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from certs.authority import make_authority, make_serving, write_pair
 from tests.support.reviews import EXPECTED, NAMES, body_of, endpoint_of
@@ -259,6 +265,13 @@ class TestStart:
             file.write_bytes(content)
         code, text = refused("--cert", str(file), "--key", str(file))
         check_one_line(code, text, "tls.crt")
+
+    def test_an_encrypted_key_asks_nobody_for_its_password(self, pair: dict[str, Path]) -> None:
+        key = load_pem_private_key(pair["key"].read_bytes(), None)
+        secret = BestAvailableEncryption(b"secret")
+        pair["key"].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, secret))
+        code, text = refused("--cert", str(pair["cert"]), "--key", str(pair["key"]))
+        check_one_line(code, text, "not encrypted")
 
     @pytest.mark.parametrize("option", ["--cert", "--key"])
     def test_certificate_and_key_belong_together(self, option: str) -> None:
