@@ -8,8 +8,8 @@
 enum { VNPU_PATH_LIMIT = 256 };
 
 struct vnpu_attached {
-	struct vnpu_mapping mapping;
-	struct vnpu_region *region;
+    struct vnpu_mapping mapping;
+    struct vnpu_region *region;
 };
 
 /* The size of a region with so many cards. */

@@ -1,4 +1,5 @@
-/* What a process holds of each card, in pages of 4 KiB, kept so that the sum over all who count never exceeds the quota.
+/* What a process holds of each card, in pages of 4 KiB, kept so that the sum over all who count never exceeds the
+ * quota.
  *
  * Reserve, then call the device; release what the device did not give, or gave back. */
 #ifndef VNPU_BOOKS_H
@@ -11,15 +12,15 @@
 
 /* One process's hand on the region. Tests run several in one process, as threads. */
 struct vnpu_ledger {
-	struct vnpu_region *region;
-	uint32_t slot;
-	/* A process asks one question at a time for each card; its threads queue here. */
-	pthread_mutex_t asking[VNPU_CARDS];
+    struct vnpu_region *region;
+    uint32_t slot;
+    /* A process asks one question at a time for each card; its threads queue here. */
+    pthread_mutex_t asking[VNPU_CARDS];
 };
 
 struct vnpu_holdings {
-	uint64_t held;     /* pages that applications hold, of all processes that count */
-	uint64_t overhead; /* pages that the runtime itself holds */
+    uint64_t held;     /* pages that applications hold, of all processes that count */
+    uint64_t overhead; /* pages that the runtime itself holds */
 };
 
 /* Takes `pages` of the quota of `card` (an index of the region); false when it is used up. */

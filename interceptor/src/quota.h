@@ -23,11 +23,11 @@
 enum { VNPU_QUOTA_FILE_LIMIT = 4096, VNPU_CARD_ID_LIMIT = 1023 };
 
 struct vnpu_quota {
-	uint32_t memory_mib;
-	uint32_t priority; /* 0: none */
-	bool ceiling;
-	uint32_t card_count;
-	uint32_t cards[VNPU_CARDS];
+    uint32_t memory_mib;
+    uint32_t priority; /* 0: none */
+    bool ceiling;
+    uint32_t card_count;
+    uint32_t cards[VNPU_CARDS];
 };
 
 /* Each returns NULL, or the words "... is allowed" that explain what it wants; then nothing was written. */

@@ -9,8 +9,8 @@
 
 /* The kernel walks this when its thread ends, however it ends. It lies in memory that lives as long as the thread. */
 struct vnpu_vow {
-	struct robust_list entry;
-	struct robust_list_head head;
+    struct robust_list entry;
+    struct robust_list_head head;
 };
 
 /* Claims a slot for the calling thread, which must live as long as its process and own no robust mutex. Its books are

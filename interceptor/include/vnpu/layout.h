@@ -1,5 +1,6 @@
 /* Every offset and size of region.h, once: static asserts there, and the numbers that a layout test prints and compares
  * in C and in Python on each machine. There is no include guard: it is read once for each use. */
+/* clang-format off */
 VNPU_SIZE(vnpu_card, 128)
 VNPU_OFFSET(vnpu_card, quota_pages, 0)
 VNPU_OFFSET(vnpu_card, id, 8)

@@ -3,10 +3,9 @@
 
 #include "vnpu/region.h"
 
-int main(void)
-{
+int main(void) {
 #define VNPU_OFFSET(type, field, offset) printf("%s.%s %zu\n", #type, #field, offsetof(struct type, field));
-#define VNPU_SIZE(type, size) printf("%s %zu\n", #type, sizeof(struct type));
+#define VNPU_SIZE(type, size)            printf("%s %zu\n", #type, sizeof(struct type));
 #include "vnpu/layout.h"
-	return 0;
+    return 0;
 }

@@ -1,0 +1,213 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "atomics.h"
+#include "limiter.h"
+
+enum { READY_MS = 10000, STOP_MS = 5000, LOOK_US = 5000, RESTART_US = 100000, RESTART_LONGEST_US = 800000 };
+
+static bool limiter_lives(const char *path) {
+    struct vnpu_attached attached;
+
+    if (vnpu_region_attach(path, &attached) != NULL)
+        return false;
+    bool lives = vnpu_limiter_lives(path, &attached);
+    vnpu_unmap(&attached.mapping);
+    return lives;
+}
+
+/* ---- The guardian */
+
+static void guard(const struct settings *settings, int ready);
+
+/* A process of its own, so that the kernel's word on the limiter is a lock that this one never held. One that finds
+ * itself without a guardian gives its lock back and becomes the guardian of another. */
+static pid_t spawn(const struct settings *settings, int ready) {
+    pid_t child = fork();
+
+    if (child != 0)
+        return child;
+    if (ready >= 0)
+        close(ready);
+    prctl(PR_SET_NAME, "vnpu-limiter");
+    enum ending ending = run_limiter(settings, true);
+    if (ending == GUARDIAN_LOST)
+        guard(settings, -1);
+    _exit(ending == FAILED ? EXIT_SYSTEM : EXIT_DONE);
+}
+
+/* Waits for the limiter of this region, be it ours or one that was faster; false when ours failed, or none came. */
+static bool comes_up(const char *path, pid_t limiter, struct vnpu_attached *attached) {
+    uint64_t deadline = vnpu_now_us() + (uint64_t)READY_MS * 1000;
+    int status = 0;
+
+    while (vnpu_now_us() < deadline) {
+        if (vnpu_region_attach(path, attached) == NULL) {
+            if (vnpu_limiter_lives(path, attached))
+                return true;
+            vnpu_unmap(&attached->mapping);
+        }
+        if (waitpid(limiter, &status, WNOHANG) == limiter && (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_DONE))
+            return false;
+        vnpu_sleep_us(LOOK_US);
+    }
+    return false;
+}
+
+/* Says once that limiter and guardian are at work. */
+static void tell_ready(int *ready) {
+    if (*ready < 0)
+        return;
+    ssize_t ignored = write(*ready, "r", 1);
+    (void)ignored;
+    close(*ready);
+    *ready = -1;
+}
+
+/* Returns when the limiter of this region ended, whoever started it; true when there is nothing left to guard. */
+static bool watch(struct vnpu_attached *attached, int *ready) {
+    int descriptor = attached->mapping.descriptor;
+    bool over = true;
+
+    if (vnpu_lock_try(descriptor, VNPU_LOCK_GUARDIAN)) {
+        vnpu_store(&attached->region->guardian_pid, (int32_t)getpid());
+        tell_ready(ready);
+        vnpu_lock_wait(descriptor, VNPU_LOCK_LIMITER);
+        over = vnpu_load(&attached->region->stop) != 0;
+    }
+    vnpu_unmap(&attached->mapping);
+    return over;
+}
+
+static bool keeps(const char *path, pid_t limiter) {
+    struct vnpu_attached attached;
+
+    if (vnpu_region_attach(path, &attached) != NULL)
+        return false;
+    bool keeper = vnpu_load(&attached.region->limiter_pid) == limiter;
+    vnpu_unmap(&attached.mapping);
+    return keeper;
+}
+
+/* Before a guardian goes, its limiter has ended, or is the one that another guards: none may come up afterwards, when
+ * the region may have been stopped. The first process of a container may be one that never reaps. */
+static void part_from(const char *path, pid_t limiter) {
+    while (waitpid(limiter, NULL, WNOHANG) == 0 && !keeps(path, limiter))
+        vnpu_sleep_us(LOOK_US);
+}
+
+/* Returns when the limiter was asked to stop, another guardian is at work, or the very first start failed. */
+static void guard(const struct settings *settings, int ready) {
+    uint64_t pause_us = RESTART_US;
+
+    prctl(PR_SET_NAME, "vnpu-guardian");
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    for (;;) {
+        struct vnpu_attached attached;
+        uint64_t begun = vnpu_now_us();
+        pid_t limiter = spawn(settings, ready);
+        bool up = limiter > 0 && comes_up(settings->region_path, limiter, &attached);
+
+        if (up ? watch(&attached, &ready) : ready >= 0) {
+            part_from(settings->region_path, limiter);
+            break;
+        }
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            ;
+        /* One that cannot start must not burn the processor; one that was killed comes back at once. */
+        pause_us = vnpu_now_us() - begun > RESTART_LONGEST_US ? RESTART_US : pause_us * 2;
+        if (pause_us > RESTART_LONGEST_US)
+            pause_us = RESTART_LONGEST_US;
+        vnpu_sleep_us(pause_us);
+    }
+    if (ready >= 0)
+        close(ready);
+}
+
+/* ---- Starting it */
+
+/* Whoever ran `start` with pipes must see their ends: nothing of ours may keep them open. */
+static void let_go(int keep) {
+    struct rlimit limit = {0};
+    int null = open("/dev/null", O_RDWR);
+
+    getrlimit(RLIMIT_NOFILE, &limit);
+    for (int descriptor = 0; descriptor < 3; descriptor++)
+        if (null < 0 || dup2(null, descriptor) < 0)
+            close(descriptor);
+    for (int descriptor = 3; descriptor < (int)limit.rlim_cur && descriptor < 65536; descriptor++)
+        if (descriptor != keep)
+            close(descriptor);
+}
+
+static void detach(const struct settings *settings, int ready) {
+    setsid();
+    let_go(ready);
+    if (chdir("/") != 0)
+        _exit(EXIT_SYSTEM);
+    if (fork() == 0)
+        guard(settings, ready);
+    _exit(EXIT_DONE);
+}
+
+static bool wait_for_byte(int descriptor) {
+    char byte;
+    ssize_t length;
+
+    /* End of file: everybody who could have said "ready" is gone. */
+    do
+        length = read(descriptor, &byte, 1);
+    while (length < 0 && errno == EINTR);
+    return length == 1;
+}
+
+enum exit_code start(const struct settings *settings) {
+    int ready[2];
+
+    if (limiter_lives(settings->region_path))
+        return EXIT_DONE;
+    remove_abandoned_regions();
+    if (pipe2(ready, O_CLOEXEC) != 0) {
+        fprintf(stderr, "limiter: no pipe: %s\n", strerror(errno));
+        return EXIT_SYSTEM;
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        close(ready[0]);
+        detach(settings, ready[1]);
+    }
+    close(ready[1]);
+    if (child > 0)
+        waitpid(child, NULL, 0);
+    /* Two that start at once: the one that was too late finds the other's at work. */
+    bool up = child > 0 && (wait_for_byte(ready[0]) || limiter_lives(settings->region_path));
+    close(ready[0]);
+    if (up)
+        return EXIT_DONE;
+    fprintf(stderr, "limiter: it did not start; the log says why\n");
+    return EXIT_SYSTEM;
+}
+
+enum exit_code stop(const char *region_path) {
+    struct vnpu_attached attached;
+    uint64_t deadline = vnpu_now_us() + (uint64_t)STOP_MS * 1000;
+
+    if (vnpu_region_attach(region_path, &attached) != NULL || !vnpu_limiter_lives(region_path, &attached))
+        return EXIT_DONE;
+    vnpu_store(&attached.region->stop, 1);
+    vnpu_futex_wake_all(&attached.region->stop);
+    while (vnpu_lock_held(attached.mapping.descriptor, VNPU_LOCK_LIMITER) && vnpu_now_us() < deadline)
+        vnpu_sleep_us(LOOK_US);
+    if (!vnpu_lock_held(attached.mapping.descriptor, VNPU_LOCK_LIMITER))
+        return EXIT_DONE;
+    fprintf(stderr, "limiter: it did not stop within %d s\n", STOP_MS / 1000);
+    return EXIT_SYSTEM;
+}
