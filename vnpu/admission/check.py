@@ -28,7 +28,7 @@ _SURPRISES: Final = (
 )
 
 
-def is_ours(pod: Pod) -> bool:
+def _is_ours(pod: Pod) -> bool:
     """Whether the pod asks for a configured chip, or carries an annotation that says so."""
     return pod.is_npu or names.MODE in pod.annotations or names.SHARE in pod.annotations
 
@@ -49,7 +49,7 @@ def foreign_resources(pod: Pod, settings: Settings, chips: ChipTable) -> tuple[l
     """
     faults: list[FieldError] = []
     warnings: list[str] = []
-    ours = is_ours(pod)
+    ours = _is_ours(pod)
     if ours:
         faults += _mindcluster(pod)
     ours = ours or any(resource.name.endswith(_PARTS) for resource in pod.unknown)
@@ -153,5 +153,6 @@ def surprises(pod: Pod, completion: Completion, settings: Settings) -> Iterator[
     where = f"spec.schedulerName: {shown(completion.scheduler)}"
     if completion.mode is Mode.SOFT:
         yield f"{where}: soft slices need Volcano {names.VOLCANO_SOFT_SINCE}; older ones make a template of them"
-    if len(completion.slices) > 1:
-        yield f"{where}: Volcano books only the first of the pod's {len(completion.slices)} NPU containers"
+    asking = sum(member.asks for member in pod.members)
+    if asking > 1:
+        yield f"{where}: Volcano books only the first of the pod's {asking} NPU containers"

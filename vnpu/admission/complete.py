@@ -14,9 +14,9 @@ from vnpu.errors import FieldError, InputError, shown
 from vnpu.mode import Mode, decide
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
-    from vnpu.admission.pod import Pod
+    from vnpu.admission.pod import Member, Pod
     from vnpu.admission.settings import Settings
     from vnpu.request import Completed, Container, SliceRequest
 
@@ -125,30 +125,27 @@ class _Work:
         except FieldError as fault:
             self.faults.append(fault)
         for member in self.pod.members:
-            container = member.container
+            completed = self.complete(member, mode)
             ours: dict[str, str] = {}
-            if member.wanted is not None:
-                try:
-                    completed = request.complete(
-                        member.wanted,
-                        mode,
-                        container.path,
-                        default_core_percent=self.settings.default_core_percent,
-                    )
-                except FieldError as fault:
-                    self.faults.append(named(fault, container))
-                else:
-                    self.slices.append((container, completed.slice))
-                    self.needed += resource_sets(container, completed)
-                    self.warnings += completed.warnings
-                    if mode is Mode.SOFT:
-                        ours = env.wanted(completed.slice, share, self.settings)
-                        self.add_hook(container)
-            added, reserved = env.review(
-                container, ours, asks=member.asks, allow_reserved=self.settings.allow_reserved_env
-            )
-            self.needed += added
-            self.faults += [named(fault, container) for fault in reserved]
+            if mode is Mode.SOFT and member.asks:
+                self.add_hook(member.container)
+                if completed is not None:
+                    ours = env.wanted(completed, share, self.settings)
+            self.add_env(member, ours)
+
+    def complete(self, member: Member, mode: Mode) -> SliceRequest | None:
+        if member.wanted is None:
+            return None
+        container, percent = member.container, self.settings.default_core_percent
+        try:
+            completed = request.complete(member.wanted, mode, container.path, default_core_percent=percent)
+        except FieldError as fault:
+            self.faults.append(named(fault, container))
+            return None
+        self.slices.append((container, completed.slice))
+        self.needed += resource_sets(container, completed)
+        self.warnings += completed.warnings
+        return completed.slice
 
     def add_hook(self, container: Container) -> None:
         try:
@@ -158,6 +155,12 @@ class _Work:
         else:
             if started is not None:
                 self.needed.append(started)
+
+    def add_env(self, member: Member, ours: Mapping[str, str]) -> None:
+        allow = self.settings.allow_reserved_env
+        added, faults = env.review(member.container, ours, asks=member.asks, allow_reserved=allow)
+        self.needed += added
+        self.faults += (named(fault, member.container) for fault in faults)
 
     def place(self) -> str:
         """Scheduler and runtime class; the answer is who will schedule the pod."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -157,7 +158,12 @@ class TestMessages:
 
     def test_a_pod_of_many_faults_is_told_all_of_them_with_every_containers_name(self) -> None:
         document = pod(
-            container("one", limits=asking(memory="16Gi"), env=[{"name": "NPU_PRIORITY", "value": "9"}]),
+            container(
+                "one",
+                limits=asking(memory="16Gi", core=10),
+                env=[{"name": "NPU_PRIORITY", "value": "9"}],
+                lifecycle={"postStart": {"tcpSocket": {"port": 1}}},
+            ),
             container("two", limits=SLICE, securityContext={"privileged": True}),
             container("three", limits=SLICE, lifecycle={"postStart": {"httpGet": {"port": 1}}}),
             init=[container("four", limits=SLICE)],
@@ -165,8 +171,19 @@ class TestMessages:
             nodeName="n1",
         )
         message = mutated(document).message
-        assert message.startswith("7 faults")
-        for word in ("one", "two", "three", "four", "vgpu-node", "nodeName", "NPU_PRIORITY", "16384", "httpGet"):
+        assert message.startswith("8 faults")
+        for word in (
+            "one",
+            "two",
+            "three",
+            "four",
+            "vgpu-node",
+            "nodeName",
+            "NPU_PRIORITY",
+            "16384",
+            "tcpSocket",
+            "httpGet",
+        ):
             assert word in message
 
     def test_values_of_env_never_stand_in_a_message(self) -> None:
@@ -249,8 +266,6 @@ class TestNumbers:
         *((1, False, 1), (2, False, 2), (3, False, 3), (4, False, 4)),
     ])  # fmt: skip
     def test_r28_modules_of_two(self, count: int, paired: bool, expected: int | None) -> None:  # noqa: FBT001
-        from dataclasses import replace  # noqa: PLC0415
-
         chip = DEFAULT_CHIPS.get("Ascend910C")
         assert chip is not None
         chips = ChipTable((replace(chip, super_pod=paired),))

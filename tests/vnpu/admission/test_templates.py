@@ -73,6 +73,22 @@ def test_a_volcano_job_has_a_template_a_task() -> None:
 
 
 @pytest.mark.parametrize(
+    ("job", "task", "scheduler"),
+    [
+        ({}, {}, "volcano"),
+        ({"schedulerName": "vc"}, {}, "vc"),
+        ({"schedulerName": "vc"}, {"schedulerName": "own"}, "own"),
+    ],
+)
+def test_the_pods_of_a_volcano_job_have_its_scheduler(job: Any, task: Any, scheduler: str) -> None:
+    template = {"spec": {"containers": [], **task}}
+    obj = {"apiVersion": VOLCANO, "kind": "Job", "spec": {**job, "tasks": [{"name": "t", "template": template}]}}
+    (found,) = pod_templates(obj)
+    assert found.template["spec"]["schedulerName"] == scheduler
+    assert "schedulerName" not in task or found.template == template
+
+
+@pytest.mark.parametrize(
     "obj",
     [
         {},
