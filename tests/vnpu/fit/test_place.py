@@ -77,6 +77,16 @@ def test_connection_outweighs_a_small_difference_in_load_only() -> None:
     assert where(place(pod(soft(8192, count=2)), nodes, used, BINPACK)) == "a"
 
 
+def test_load_and_connection_that_add_up_alike_leave_it_to_the_order() -> None:
+    apart, together = (
+        node(name, (card(index, node=name, network_id=group) for index, group in enumerate(groups)))
+        for name, groups in (("apart", (0, 1)), ("together", (0, 0)))
+    )
+    used = {"apart-0": held_soft(32768, 30, slots=2)}  # a load of 5, and a connection worse by 5
+    for nodes in ((apart, together), (together, apart)):
+        assert where(place(pod(soft(8192, count=2)), nodes, used, BINPACK)) == nodes[0].name
+
+
 def test_nodes_that_take_no_such_pod_are_passed_over() -> None:
     nodes = (node("hard", soft=False), node("unsafe", unsafe="a card is gone"), node("empty", 0), node("good"))
     assert where(place(pod(soft(8192)), nodes, {})) == "good"

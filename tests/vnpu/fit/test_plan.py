@@ -86,6 +86,12 @@ def test_a_gang_of_which_too_few_fit_gives_everything_back() -> None:
     assert dict(last.nodes) == {"n": "2/2 CardInsufficientMemory"}
 
 
+def test_a_gang_of_two_is_a_gang() -> None:
+    answer = plan([Workload(replicas(2, WHOLE), min_available=2)], [node("n", 1)], {})
+    assert answer.placements == ()
+    assert [status.use for status in answer.cards] == [NO_USE]
+
+
 def test_a_gang_that_is_ready_places_as_many_as_fit() -> None:
     answer = plan([Workload(replicas(4, WHOLE, "gang"), min_available=2)], [node("n", 3)], {})
     assert list(where(answer)) == ["gang-0", "gang-1", "gang-2"]

@@ -98,7 +98,7 @@ def test_two_containers_of_a_pod_may_share_a_card() -> None:
         (soft(8192, 20, count=-1), "count"),
         (soft(8192, 20, count=3, of=C), "count"),
         (soft(8192, 20, count=1, of=C), "count"),
-        (replace(hard(), core_percent=20), "core_percent"),
+        (replace(hard(), core_percent=1), "core_percent"),
         (replace(hard("vir05_1c_16g"), template="vir99"), "template"),
         (replace(soft(16384), template="vir05_1c_16g"), "template"),
     ],
@@ -413,11 +413,13 @@ def test_odd_neighbours_are_no_module() -> None:
 
 def test_explain_tells_every_card() -> None:
     used = {"n-0": held_soft(60000), "n-1": full()}
-    found = explain(pod(soft(8192, 10)), node(cards=3), used)
+    cards = (card(0), card(1), card(2), card(3, P))
+    found = explain(pod(soft(8192, 10)), node(cards=cards), used)
     assert [(entry.card.index, entry.reason, entry.detail) for entry in found] == [
         (0, Reason.CARD_INSUFFICIENT_MEMORY, "2656 MiB are missing"),
         (1, Reason.CARD_INSUFFICIENT_MEMORY, "8192 MiB and 10 percent of compute are missing"),
         (2, None, ""),
+        (3, Reason.CARD_TYPE_MISMATCH, "the chip is Ascend310P, not Ascend910B3"),
     ]
     assert {entry.container for entry in found} == {"c0"}
 

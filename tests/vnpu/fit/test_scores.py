@@ -52,6 +52,11 @@ def test_hard_slices_load_a_node_by_their_ai_cores() -> None:
     assert node_load(node(cards=1), {"n-0": held_hard("vir10_3c_32g")}) == pytest.approx(1 + 5 + 5)
 
 
+def test_a_card_that_is_said_to_have_no_ai_cores_loads_its_node_by_the_rest() -> None:
+    bare = Card("n-0", 0, "Ascend910B3", 65536, 10)
+    assert node_load(node(cards=(bare,)), {"n-0": held_hard("vir10_3c_32g")}) == pytest.approx(1 + 5)
+
+
 def test_an_empty_node_has_no_load() -> None:
     assert node_load(node(), {}) == 0
     assert node_load(node(cards=0), {}) == 0
