@@ -14,9 +14,9 @@ from vnpu import names
 from vnpu.annotations import devices, runtime_info
 from vnpu.annotations.devices import DeviceEntry
 from vnpu.annotations.runtime_info import RuntimeInfo
+from vnpu.cards import WHOLE_CORE
 from vnpu.errors import InputError, RequestError
 from vnpu.mode import Mode
-from vnpu.request import WHOLE_CORE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

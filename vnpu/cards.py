@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 if TYPE_CHECKING:
     from vnpu.mode import Mode
+
+WHOLE_CORE: Final = 100
+"""Percent of a card's compute: the cores of the soft slices of one card never sum above it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,4 +113,4 @@ class Use:
         return left if left.slots else replace(left, mode=None)
 
 
-NO_USE = Use()
+NO_USE: Final = Use()

@@ -113,3 +113,11 @@ def join(prefix: str, path: str) -> str:
     if not prefix or not path:
         return prefix or path
     return f"{prefix}{path}" if path.startswith("[") else f"{prefix}.{path}"
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are equal; what is nested too deep to be compared is not."""
+    try:
+        return bool(one == other)
+    except RecursionError:
+        return False

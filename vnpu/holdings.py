@@ -19,15 +19,16 @@ from vnpu.annotations.fields import annotation_path, annotations_of, mapping_at
 from vnpu.annotations.slots import Owner
 from vnpu.cards import NO_USE, Use
 from vnpu.chips import Chip, ChipTable
+from vnpu.containers import ContainerKind, containers, resources
 from vnpu.errors import ABSENT, AnnotationError, InputError
 from vnpu.mode import Mode
-from vnpu.request import ContainerKind, containers, order_rule, resources
+from vnpu.request import order_rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from vnpu.annotations.allocated import AllocatedCard
-    from vnpu.request import Container
+    from vnpu.containers import Container
 
     _Asking: TypeAlias = tuple[Container, frozenset[str]]
 
@@ -118,9 +119,11 @@ def _asking(pod: Mapping[str, Any], chips: ChipTable) -> list[_Asking]:
     asking = []
     for container in containers(pod):
         words = set()
-        for _, _, name, value in resources(container):
-            entry = chips.resource(name)
-            if entry is not None and value not in _NOTHING:
+        for named in resources(container):
+            if isinstance(named, InputError):
+                raise named
+            entry = chips.resource(named.name)
+            if entry is not None and named.value not in _NOTHING:
                 words.add(entry[0].common_word)
         asking.append((container, frozenset(words)))
     return asking

@@ -9,7 +9,8 @@ from vnpu.request import order_rule
 
 if TYPE_CHECKING:
     from vnpu.cards import Card, Use
-    from vnpu.request import ContainerKind, PodRequest
+    from vnpu.containers import ContainerKind
+    from vnpu.request import PodRequest
 
 
 @dataclass(frozen=True, slots=True)

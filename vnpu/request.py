@@ -1,6 +1,6 @@
 """What a pod asks for: reading its containers, completing what is left out, and adding it up.
 
-Reading (:func:`asked`) takes each number from limits and requests as it stands and refuses what makes no sense.
+Reading (:func:`read`) takes each number from limits and requests as it stands and refuses what makes no sense.
 Completing (:func:`complete`) decides what a container gets: count, memory and core per card, and the template in hard
 mode. Admission writes that decision into the pod; fit places it. Neither decides again.
 
@@ -11,50 +11,17 @@ Adding up (:func:`order_rule`) follows Kubernetes' own rule for init containers 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from vnpu import names, quantity
-from vnpu.cards import NO_USE, Use
+from vnpu.cards import NO_USE, WHOLE_CORE, Use
 from vnpu.chips import Chip, ChipTable, ResourceKind
-from vnpu.errors import InputError, RequestError, item, key, shown
+from vnpu.containers import Container, ContainerKind, Named, containers, resources
+from vnpu.errors import FieldError, InputError, RequestError, key, shown
 from vnpu.mode import Mode, decide
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-
-WHOLE_CORE: Final = 100
-"""Percent of a card's compute: the cores of the soft slices of one card never sum above it."""
-
-SECTIONS: Final = ("limits", "requests")
-"""Where a container names resources; of extended ones the API server wants the same in both."""
-
-
-class ContainerKind(StrEnum):
-    """How Kubernetes runs a container of a pod."""
-
-    INIT = "init"
-    SIDECAR = "sidecar"
-    APP = "app"
-
-
-@dataclass(frozen=True, slots=True)
-class Container:
-    """A container as it stands in a pod.
-
-    Attributes:
-        name: its name, ``""`` where it has none yet.
-        kind: plain init container, native sidecar (an init container with ``restartPolicy: Always``) or app container.
-        path: where it stands, for example ``spec.initContainers[0]``.
-        raw: the JSON object.
-        keys: the same place step by step: ``("spec", "initContainers", 0)``.
-    """
-
-    name: str
-    kind: ContainerKind
-    path: str
-    raw: Mapping[str, Any]
-    keys: tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +39,25 @@ class Asked:
     count: int | None
     memory: int | None
     core: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read of the resources of one container.
+
+    Attributes:
+        kinds: the resources of configured chips that it names, whatever their values; empty where it asks for none.
+        asked: the numbers, None where it asks for none or one of them has a fault.
+        faults: everything that is wrong with them.
+    """
+
+    kinds: frozenset[ResourceKind]
+    asked: Asked | None
+    faults: tuple[FieldError, ...]
+
+
+NO_KINDS: Final[frozenset[ResourceKind]] = frozenset()
+NOTHING_READ: Final = Reading(NO_KINDS, None, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,109 +155,72 @@ class PodRequest:
         }
 
 
-def containers(pod: Mapping[str, Any]) -> Iterator[Container]:
-    """The containers of a pod (or of a pod template), init containers first, as HAMi counts them.
-
-    Raises:
-        InputError: a list or an entry has not the shape that Kubernetes gives it.
-    """
-    for found in containers_or_faults(pod):
-        if isinstance(found, InputError):
-            raise found
-        yield found
-
-
-def containers_or_faults(pod: Mapping[str, Any]) -> Iterator[Container | InputError]:
-    """The containers of a pod as in :func:`containers`, and in the place of what is none the reason why."""
-    spec = pod.get("spec")
-    if not isinstance(spec, dict):
-        yield InputError("spec", spec, "a pod spec is expected")
-        return
-    for section in ("initContainers", "containers"):
-        entries = spec.get(section)
-        if entries is None:
-            continue
-        path = key("spec", section)
-        if not isinstance(entries, list):
-            yield InputError(path, entries, "a list of containers is expected")
-            continue
-        for index, raw in enumerate(entries):
-            place = item(path, index)
-            if not isinstance(raw, dict):
-                yield InputError(place, raw, "a container is expected")
-                continue
-            kind = ContainerKind.APP
-            if section == "initContainers":
-                kind = ContainerKind.SIDECAR if raw.get("restartPolicy") == "Always" else ContainerKind.INIT
-            name = raw.get("name")
-            yield Container(name if isinstance(name, str) else "", kind, place, raw, ("spec", section, index))
-
-
-def resources(container: Container) -> Iterator[tuple[str, str, str, Any]]:
-    """Every resource that a container names: ``(section, path, name, value)``, limits before requests.
-
-    Raises:
-        InputError: resources, limits or requests are no mappings.
-    """
-    raw = container.raw.get("resources")
-    if raw is None:
-        return
-    path = f"{container.path}.resources"
-    if not isinstance(raw, dict):
-        raise InputError(path, raw, "a mapping with limits and requests is expected")
-    for section in SECTIONS:
-        entries = raw.get(section)
-        if entries is None:
-            continue
-        place = f"{path}.{section}"
-        if not isinstance(entries, dict):
-            raise InputError(place, entries, "a mapping from resource name to quantity is expected")
-        for name, value in entries.items():
-            yield section, key(place, name), name, value
-
-
-def asked(container: Container, chips: ChipTable) -> Asked | None:
-    """What a container asks of the configured chips, None where it names none of their resources.
-
-    Raises:
-        QuantityError: a number that is not whole or out of its range.
-        RequestError: two chips in one container, or limit and request that differ.
-        InputError: resources without the shape that Kubernetes gives them.
-    """
-    chip: Chip | None = None
-    first_name = ""
-    found: dict[ResourceKind, tuple[Any, str]] = {}
-    for _, path, name, value in resources(container):
-        entry = chips.resource(name)
-        if entry is None:
-            continue
-        owner, kind = entry
-        if chip is None:
-            chip, first_name = owner, name
-        elif owner is not chip:
-            raise RequestError(path, value, f"one container may name one chip only, and {first_name} is there already")
-        if kind not in found:
-            found[kind] = (value, path)
-        elif not quantity.equal(value, found[kind][0]):
-            quantity.parse(value, path)
-            limit = shown(found[kind][0])
-            raise RequestError(path, value, f"limit and request must be equal in value, and the limit is {limit}")
+def read(container: Container, chips: ChipTable) -> Reading:
+    """What a container says of the configured chips, with every fault in it."""
+    chip, found, faults = _found(container, chips)
     if chip is None:
-        return None
-    count = _number(found, ResourceKind.COUNT, 1, quantity.INT32_MAX, "card(s)")
-    largest = chip.memory_capacity_mib // chip.memory_factor
-    memory = _number(found, ResourceKind.MEMORY, 1, largest, "MiB" if chip.memory_factor == 1 else "memory unit(s)")
-    core = _number(found, ResourceKind.CORE, 1, WHOLE_CORE, "percent of a card")
-    return Asked(chip, count, memory, core)
+        return Reading(NO_KINDS, None, tuple(faults)) if faults else NOTHING_READ
+    amounts = []
+    for kind, high, unit in _ranges(chip):
+        try:
+            amounts.append(_whole(found.get(kind), high, unit))
+        except FieldError as fault:
+            faults.append(fault)
+    return Reading(frozenset(found), None if faults else Asked(chip, *amounts), tuple(faults))
 
 
-def _number(
-    found: Mapping[ResourceKind, tuple[Any, str]], kind: ResourceKind, low: int, high: int, unit: str
-) -> int | None:
-    if kind not in found:
-        return None
-    value, path = found[kind]
-    return quantity.whole(value, path, low=low, high=high, unit=unit)
+def _found(container: Container, chips: ChipTable) -> tuple[Chip | None, dict[ResourceKind, Named], list[FieldError]]:
+    """The first chip that a container names, its resources, limits before requests, and what contradicts them."""
+    chip: Chip | None = None
+    found: dict[ResourceKind, Named] = {}
+    faults: list[FieldError] = []
+    strangers: set[str] = set()
+    for named in resources(container):
+        if isinstance(named, InputError):
+            faults.append(named)
+            continue
+        owner, kind = chips.resource(named.name) or (None, None)
+        if owner is None or kind is None:
+            continue
+        chip = chip or owner
+        if owner is chip:
+            faults += _differences(found.setdefault(kind, named), named)
+        elif owner.common_word not in strangers:
+            strangers.add(owner.common_word)
+            allowed = f"one container may name one chip only, and {chip.common_word} is there already"
+            faults.append(RequestError(named.path, named.value, allowed))
+    return chip, found, faults
+
+
+def _ranges(chip: Chip) -> tuple[tuple[ResourceKind, int, str], ...]:
+    """The largest number and the unit of each resource, in the order of :class:`Asked`."""
+    memory_unit = "MiB" if chip.memory_factor == 1 else "memory unit(s)"
+    return (
+        (ResourceKind.COUNT, quantity.INT32_MAX, "card(s)"),
+        (ResourceKind.MEMORY, chip.memory_capacity_mib // chip.memory_factor, memory_unit),
+        (ResourceKind.CORE, WHOLE_CORE, "percent of a card"),
+    )
+
+
+def _whole(named: Named | None, high: int, unit: str) -> int | None:
+    return None if named is None else quantity.whole(named.value, named.path, low=1, high=high, unit=unit)
+
+
+def _differences(limit: Named, requested: Named) -> Iterator[FieldError]:
+    """What is wrong with a request beside its limit. What is wrong with the limit is told when it is read."""
+    if requested is limit or quantity.equal(requested.value, limit.value):
+        return
+    try:
+        quantity.parse(limit.value)
+    except FieldError:
+        return
+    try:
+        quantity.parse(requested.value, requested.path)
+    except FieldError as fault:
+        yield fault
+    else:
+        allowed = f"limit and request must be equal in value, and the limit is {shown(limit.value)}"
+        yield RequestError(requested.path, requested.value, allowed)
 
 
 def complete(wanted: Asked, mode: Mode, path: str, *, default_core_percent: int = 0) -> Completed:
@@ -361,15 +310,6 @@ def _limit(path: str, name: str) -> str:
     return key(f"{path}.resources.limits", name)
 
 
-def names_core(pod_containers: Iterable[Container], chips: ChipTable) -> bool:
-    """Whether a container names the core resource of a configured chip, whatever the value."""
-    return any(
-        (entry := chips.resource(name)) is not None and entry[1] is ResourceKind.CORE
-        for container in pod_containers
-        for _, _, name, _ in resources(container)
-    )
-
-
 def pod_request(
     pod: Mapping[str, Any], chips: ChipTable, *, default_mode: Mode = Mode.HARD, default_core_percent: int = 0
 ) -> PodRequest:
@@ -390,7 +330,7 @@ def pod_request(
     annotations = metadata.get("annotations") or {}
     if not isinstance(annotations, dict):
         raise InputError("metadata.annotations", annotations, "a mapping is expected")
-    found = [(container, asked(container, chips)) for container in containers(pod)]
+    found = [(container, _read_or_raise(container, chips)) for container in containers(pod)]
     mode = default_mode
     if any(wanted is not None for _, wanted in found):
         core_asked = any(wanted is not None and wanted.core is not None for _, wanted in found)
@@ -406,6 +346,13 @@ def pod_request(
         for container, wanted in found
     )
     return PodRequest(_text(metadata.get("namespace")), _text(metadata.get("name")), mode, requests, annotations)
+
+
+def _read_or_raise(container: Container, chips: ChipTable) -> Asked | None:
+    reading = read(container, chips)
+    if reading.faults:
+        raise reading.faults[0]
+    return reading.asked
 
 
 def _text(value: Any) -> str:

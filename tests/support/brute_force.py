@@ -9,8 +9,8 @@ from __future__ import annotations
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
+from vnpu.containers import ContainerKind
 from vnpu.mode import Mode
-from vnpu.request import ContainerKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from vnpu.cards import Card, Node, Use
 from vnpu.chips import DEFAULT_CHIPS, Chip
+from vnpu.containers import ContainerKind
 from vnpu.mode import Mode
-from vnpu.request import ContainerKind, ContainerRequest, PodRequest, SliceRequest
+from vnpu.request import ContainerRequest, PodRequest, SliceRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from tests.support.cluster import B3, C, P, card, chip
 from vnpu import names
 from vnpu.cards import Node, Use
+from vnpu.containers import ContainerKind
 from vnpu.mode import Mode
-from vnpu.request import ContainerKind, ContainerRequest, PodRequest, SliceRequest
+from vnpu.request import ContainerRequest, PodRequest, SliceRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

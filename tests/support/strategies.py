@@ -14,7 +14,9 @@ NAMES = ("app", "proxy", "embedder", "trainer", "late", "warm")
 counts = st.sampled_from([1, "1", 1, "1000m", 2])
 memories = st.sampled_from([1, "1024", 8192, "8k", "8Ki", "10000", 16384, 65536, 21527, "20480e-3"])
 cores = st.sampled_from([1, "5", 20, "2e1", 50, 100])
-bad_amounts: st.SearchStrategy[Any] = st.sampled_from(["16Gi", "1500m", 0, "-1", "", 70000, "1e30", None, True, [], 2**40])
+bad_amounts: st.SearchStrategy[Any] = st.sampled_from(
+    ["16Gi", "1500m", 0, "-1", "", 70000, "1e30", None, True, [], 2**40]
+)
 amounts = counts | memories | cores
 scalars = st.none() | st.booleans() | st.integers(-2, 2**66) | st.floats() | st.text(max_size=4) | amounts | bad_amounts
 

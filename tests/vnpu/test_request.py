@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from vnpu import names
 from vnpu.cards import NO_USE, Use
 from vnpu.chips import DEFAULT_CHIPS
+from vnpu.containers import ContainerKind
 from vnpu.errors import FieldError, InputError, QuantityError, RequestError
 from vnpu.mode import Mode
-from vnpu.request import ContainerKind, PodRequest, order_rule, pod_request
+from vnpu.request import PodRequest, order_rule, pod_request
 
 SOFT = {names.MODE: "hami-core"}
 CHIP = "huawei.com/Ascend910B3"

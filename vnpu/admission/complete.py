@@ -10,6 +10,7 @@ from vnpu.admission import env, hook
 from vnpu.admission.outcome import Set
 from vnpu.admission.pod import named
 from vnpu.chips import ResourceKind
+from vnpu.containers import SECTIONS
 from vnpu.errors import FieldError, InputError, shown
 from vnpu.mode import Mode, decide
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
     from vnpu.admission.pod import Member, Pod
     from vnpu.admission.settings import Settings
-    from vnpu.request import Completed, Container, SliceRequest
+    from vnpu.containers import Container
+    from vnpu.request import Completed, SliceRequest
 
 ALL_KINDS: Final = frozenset(ResourceKind)
 _MODE_KEYS: Final = ("metadata", "annotations", names.MODE)
@@ -85,7 +87,7 @@ def resource_sets(
         (ResourceKind.CORE, chip.core_name, completed.core),
     )
     written = container.raw.get("resources") or {}
-    for section in request.SECTIONS:
+    for section in SECTIONS:
         entries = written.get(section) or {}
         for kind, name, amount in amounts:
             if amount is None or kind not in kinds:

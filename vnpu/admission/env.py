@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vnpu.admission.settings import Settings
-    from vnpu.request import Container, SliceRequest
+    from vnpu.containers import Container
+    from vnpu.request import SliceRequest
 
 _SHARE_PATH: Final = key("metadata.annotations", names.SHARE)
 

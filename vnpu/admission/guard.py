@@ -11,8 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from vnpu import names
-from vnpu.admission.pod import same
-from vnpu.errors import ABSENT, AnnotationError, key
+from vnpu.errors import ABSENT, AnnotationError, key, same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

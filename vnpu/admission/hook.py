@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any, Final
 from vnpu import names
 from vnpu.admission.outcome import Set
 from vnpu.admission.settings import Hook
+from vnpu.containers import ContainerKind
 from vnpu.errors import ABSENT, InputError, RequestError
 from vnpu.mode import Mode
-from vnpu.request import ContainerKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vnpu.admission.settings import Limiter
-    from vnpu.request import Container
+    from vnpu.containers import Container
 
 _HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "sleep")
 _LIMITER_NAME: Final = "/limiter"

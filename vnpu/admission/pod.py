@@ -9,14 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from vnpu import names
-from vnpu.errors import FieldError, InputError, QuantityError, RequestError
-from vnpu.request import SECTIONS, Asked, Container, asked, containers_or_faults, names_core, resources
+from vnpu import names, request
+from vnpu.chips import ResourceKind
+from vnpu.containers import Container, Named, containers_or_faults, resources
+from vnpu.errors import FieldError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vnpu.chips import ChipTable
+    from vnpu.request import Asked
 
 _Fault = TypeVar("_Fault", bound=FieldError)
 _EMPTY: Final[dict[str, Any]] = {}
@@ -94,22 +96,12 @@ def read(document: Mapping[str, Any], chips: ChipTable) -> Pod:
         if isinstance(found, InputError):
             faults.append(found)
             continue
-        asks, wanted = False, None
-        try:
-            foreign += _foreign(found, chips)
-            wanted = asked(found, chips)
-        except InputError as fault:
-            faults.append(named(fault, found))
-            asks = _names_ours(found, chips)
-        except (QuantityError, RequestError) as fault:
-            faults.append(named(fault, found))
-            asks = True
-            core_named = core_named or names_core((found,), chips)
-        if wanted is not None:
-            asks = True
-            core_named = core_named or wanted.core is not None
-        members.append(Member(found, asks, wanted))
-        is_npu = is_npu or asks
+        foreign += _foreign(found, chips)
+        reading = request.read(found, chips)
+        faults += (named(fault, found) for fault in reading.faults)
+        members.append(Member(found, bool(reading.kinds), reading.asked))
+        is_npu = is_npu or bool(reading.kinds)
+        core_named = core_named or ResourceKind.CORE in reading.kinds
     spec = document.get("spec")
     return Pod(
         annotations,
@@ -131,14 +123,6 @@ def named(fault: _Fault, container: Container) -> _Fault:
     return type(fault)(fault.path, fault.value, f'{fault.allowed} (container "{container.name}")')
 
 
-def same(one: Any, other: Any) -> bool:
-    """Whether two JSON values are equal; what is nested too deep to be compared is not."""
-    try:
-        return bool(one == other)
-    except RecursionError:
-        return False
-
-
 def _mapping(parent: Mapping[str, Any], name: str, path: str, faults: list[FieldError]) -> Mapping[str, Any]:
     value = parent.get(name)
     if value is None:
@@ -149,20 +133,12 @@ def _mapping(parent: Mapping[str, Any], name: str, path: str, faults: list[Field
     return _EMPTY
 
 
-def _names_ours(container: Container, chips: ChipTable) -> bool:
-    """Whether what can be read of malformed resources names a configured chip."""
-    raw = container.raw.get("resources")
-    sections = [raw.get(section) for section in SECTIONS] if isinstance(raw, dict) else []
-    return any(
-        chips.resource(name) is not None for entries in sections if isinstance(entries, dict) for name in entries
-    )
-
-
 def _foreign(container: Container, chips: ChipTable) -> list[Resource]:
     """Resources that look like an NPU and are none of the configured chips."""
     return [
-        Resource(name, path, value, container)
-        for _, path, name, value in resources(container)
-        if (name.startswith(names.RESOURCE_PREFIX) or name == names.MINDCLUSTER_RESOURCE)
-        and chips.resource(name) is None
+        Resource(named.name, named.path, named.value, container)
+        for named in resources(container)
+        if isinstance(named, Named)
+        and (named.name.startswith(names.RESOURCE_PREFIX) or named.name == names.MINDCLUSTER_RESOURCE)
+        and chips.resource(named.name) is None
     ]

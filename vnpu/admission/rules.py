@@ -16,11 +16,11 @@ from vnpu import request
 from vnpu.admission import check, guard
 from vnpu.admission.complete import complete_pod, resource_sets
 from vnpu.admission.outcome import APPEND, NOTHING, Outcome, Set
-from vnpu.admission.pod import read, same
+from vnpu.admission.pod import read
 from vnpu.admission.settings import Templates
 from vnpu.admission.templates import PodTemplate, is_volcano_job, places, pod_templates
 from vnpu.chips import ResourceKind
-from vnpu.errors import ABSENT, FieldError, RequestError, item, key
+from vnpu.errors import ABSENT, FieldError, RequestError, item, key, same
 from vnpu.mode import decide
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from vnpu.admission.settings import Settings
     from vnpu.chips import ChipTable
+    from vnpu.containers import Container
 
 __all__ = [
     "Outcome",
@@ -123,7 +124,7 @@ def mutate_volcano_job(job: Any, settings: Settings, chips: ChipTable) -> Outcom
 
 def _numbers(
     template: Mapping[str, Any], settings: Settings, chips: ChipTable
-) -> Iterator[tuple[request.Container, request.Completed]]:
+) -> Iterator[tuple[Container, request.Completed]]:
     """The containers of a template whose numbers can be completed."""
     pod = read(template, chips)
     try:

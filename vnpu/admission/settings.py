@@ -9,11 +9,11 @@ from functools import cached_property
 from typing import Any, Final, TypeVar
 
 from vnpu import names
+from vnpu.cards import WHOLE_CORE
 from vnpu.errors import ABSENT, ConfigError, item
 from vnpu.fields import Fields
 from vnpu.mode import Mode
 from vnpu.quantity import INT32_MAX
-from vnpu.request import WHOLE_CORE
 
 
 class Share(StrEnum):

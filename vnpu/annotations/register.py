@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vnpu.annotations import gojson
 from vnpu.annotations.fields import UUID_ALLOWED, is_word, number, text
-from vnpu.cards import Card
+from vnpu.cards import WHOLE_CORE, Card
 from vnpu.errors import AnnotationError, item, key
 from vnpu.quantity import INT32_MAX
-from vnpu.request import WHOLE_CORE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from vnpu.containers import ContainerKind
 from vnpu.errors import AnnotationError
-from vnpu.request import ContainerKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -16,16 +16,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vnpu.annotations.policies import ANY_CARD, CardChoice
+from vnpu.cards import WHOLE_CORE
 from vnpu.fit.answers import Reason
 from vnpu.mode import Mode
-from vnpu.request import WHOLE_CORE
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from vnpu.cards import Card, Use
     from vnpu.chips import Chip
-    from vnpu.request import ContainerKind
+    from vnpu.containers import ContainerKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,10 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from vnpu import names
-from vnpu.cards import NO_USE
+from vnpu.cards import NO_USE, WHOLE_CORE
 from vnpu.fit.answers import CardVerdict, NodeRefusal, Reason
 from vnpu.fit.laws import obstacle
 from vnpu.mode import Mode
-from vnpu.request import WHOLE_CORE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

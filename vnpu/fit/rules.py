@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vnpu.annotations.policies import card_choice
+from vnpu.cards import WHOLE_CORE
 from vnpu.errors import RequestError, item, key
 from vnpu.fit.answers import CardShare, CardVerdict, ContainerPlacement, NodeRefusal, Placement
 from vnpu.fit.choice import MODULE
@@ -18,7 +19,6 @@ from vnpu.fit.messages import node_obstacle, node_verdicts, refuse_cards, refuse
 from vnpu.fit.policy import DEFAULT_POLICY, Policy
 from vnpu.fit.search import DeadEnd, arrange
 from vnpu.mode import Mode
-from vnpu.request import WHOLE_CORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

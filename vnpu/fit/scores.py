@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from vnpu.cards import NO_USE
+from vnpu.cards import NO_USE, WHOLE_CORE
 from vnpu.mode import Mode
-from vnpu.request import WHOLE_CORE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

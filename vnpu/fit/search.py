@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from vnpu.cards import NO_USE
+from vnpu.containers import ContainerKind
 from vnpu.fit.choice import MODULE, alternatives, enough, kind, preferred
-from vnpu.request import ContainerKind
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence

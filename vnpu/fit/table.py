@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from itertools import compress, groupby
 from typing import TYPE_CHECKING, Final
 
+from vnpu.cards import WHOLE_CORE
 from vnpu.fit.admit import full_name
 from vnpu.mode import Mode
-from vnpu.request import WHOLE_CORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

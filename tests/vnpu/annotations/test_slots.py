@@ -8,8 +8,8 @@ import pytest
 from vnpu.annotations import devices, slots
 from vnpu.annotations.devices import DeviceEntry, Slot
 from vnpu.annotations.slots import Owner
+from vnpu.containers import ContainerKind
 from vnpu.errors import AnnotationError
-from vnpu.request import ContainerKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,6 +16,7 @@ from vnpu import names
 from vnpu.allocation import binding_annotations
 from vnpu.cards import NO_USE, Node, Use
 from vnpu.chips import DEFAULT_CHIPS
+from vnpu.containers import ContainerKind
 from vnpu.fit.answers import NodeRefusal, Placement, Unplaced
 from vnpu.fit.place import place
 from vnpu.fit.plan import Workload, plan
@@ -23,7 +24,6 @@ from vnpu.fit.policy import DEFAULT_POLICY
 from vnpu.fit.rules import fit, prepare, try_node
 from vnpu.fit.scores import connection, node_load
 from vnpu.holdings import held
-from vnpu.request import ContainerKind
 
 if TYPE_CHECKING:
     import random
