@@ -1,0 +1,51 @@
+#include "file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const sim_setting_names[] = {
+    "cards", "memory_mib", "kernel_us", "context_mib", "stream_kib", "arbiter", "chip", NULL,
+};
+
+static bool number(const char *text, uint64_t least, uint64_t most, uint64_t unit, _Atomic uint64_t *out) {
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno || value < least || value > most)
+        return false;
+    atomic_store(out, value * unit);
+    return true;
+}
+
+static bool arbiter(const char *text, _Atomic uint64_t *out) {
+    bool fifo = strcmp(text, "fifo") == 0;
+    if (!fifo && strcmp(text, "rr") != 0)
+        return false;
+    atomic_store(out, fifo ? SIM_ARBITER_FIFO : SIM_ARBITER_ROUND_ROBIN);
+    return true;
+}
+
+static bool chip(const char *text, char out[NPU_SIM_NAME]) {
+    if (strncmp(text, "Ascend", 6) != 0 || strlen(text) >= NPU_SIM_NAME)
+        return false;
+    strcpy(out, text);
+    return true;
+}
+
+bool sim_setting(struct sim_settings *settings, const char *name, const char *value, bool making) {
+    const uint64_t mib = 1 << 20;
+    if (strcmp(name, "memory_mib") == 0)
+        return number(value, 1, 1 << 24, mib, &settings->memory_bytes);
+    if (strcmp(name, "kernel_us") == 0)
+        return number(value, 0, 1000000000, 1000, &settings->kernel_ns);
+    if (strcmp(name, "context_mib") == 0)
+        return number(value, 0, 1 << 20, mib, &settings->context_bytes);
+    if (strcmp(name, "stream_kib") == 0)
+        return number(value, 0, 1 << 20, 1 << 10, &settings->stream_bytes);
+    if (strcmp(name, "arbiter") == 0)
+        return arbiter(value, &settings->arbiter);
+    if (strcmp(name, "cards") == 0)
+        return making && number(value, 1, NPU_SIM_CARDS, 1, &settings->cards);
+    return strcmp(name, "chip") == 0 && making && chip(value, settings->chip);
+}
