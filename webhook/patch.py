@@ -29,116 +29,123 @@ class Operation(TypedDict):
     value: Any
 
 
-class _Changes:
-    """What is assigned below one container: per key a value or further changes, and the elements to append."""
-
-    __slots__ = ("appended", "below", "is_list", "values")
-
-    def __init__(self, first: str | int) -> None:
-        self.is_list = _in_list(first)
-        self.below: dict[str | int, _Changes] = {}
-        self.values: dict[str | int, Any] = {}
-        self.appended: list[Any] = []
-
-
 def operations(document: Any, sets: Iterable[Set]) -> list[Operation]:
     """The patch that makes all assignments; empty when the document says everything already.
 
     Args:
         document: the JSON object that the patch is for; it is not changed.
         sets: assignments, with paths of at least one element. Whole numbers in a path and ``"-"`` mean lists, other
-            texts mean objects. Where two name the same path, the later one counts.
+            texts mean objects.
 
     Raises:
         InputError: the document has another shape than a path supposes: a text where an object is expected, or a list
             without the element.
-        ValueError: two assignments contradict each other: one writes into the value of the other, or they differ in
-            whether a container is a list.
+        ValueError: two assignments contradict each other: both write the same place, one writes into the value of the
+            other, or they differ in whether a container is a list.
     """
-    changes: _Changes | None = None
+    draft = _Draft(document)
     for assignment in sets:
-        changes = changes or _Changes(assignment.path[0])
-        _insert(changes, assignment.path, assignment.value)
-    patch: list[Operation] = []
-    if changes is not None:
-        _compare(document, changes, (), patch)
-    return patch
+        draft.assign(assignment.path, assignment.value)
+    return draft.patch
 
 
 def pointer(path: Iterable[str | int]) -> str:
     """The JSON Pointer (RFC 6901) of a path."""
+    return "".join([_step(name) for name in path])
+
+
+def _step(name: str | int) -> str:
     # In this order: the other way round, the "~" of a fresh "~1" would be escaped once more.
-    return "".join([f"/{str(name).replace('~', '~0').replace('/', '~1')}" for name in path])
+    return f"/{name}" if isinstance(name, int) else "/" + name.replace("~", "~0").replace("/", "~1")
+
+
+class _Container:
+    """An object or a list on the way to what is assigned.
+
+    Attributes:
+        value: as it stands in the document, or as the patch makes it.
+        pointer: where it stands.
+        made: whether the patch makes it: what is assigned below it goes into its value, without a further operation.
+    """
+
+    __slots__ = ("made", "pointer", "value")
+
+    def __init__(self, value: Any, place: str, *, made: bool) -> None:
+        self.value = value
+        self.pointer = place
+        self.made = made
+
+
+class _Draft:
+    """A patch while it is written."""
+
+    def __init__(self, document: Any) -> None:
+        self.patch: list[Operation] = []
+        self._containers: dict[_Path, _Container] = {(): _Container(document, "", made=False)}
+        self._assigned: set[_Path] = set()
+
+    def assign(self, path: _Path, value: Any) -> None:
+        """Write one assignment down."""
+        name = path[-1]
+        container = self._container(path[:-1], _in_list(name))
+        if name == APPEND:
+            if container.made:
+                container.value.append(value)
+            else:
+                self.patch.append({"op": "add", "path": container.pointer + "/-", "value": value})
+            return
+        if path in self._assigned or path in self._containers:
+            raise ValueError(f"{pointer(path)} is written, or written into, by another assignment")
+        self._assigned.add(path)
+        found = _child(container, path)
+        if not _same(found, value):
+            self._write(container, name, found, value)
+
+    def _container(self, path: _Path, in_list: bool) -> _Container:  # noqa: FBT001 - called for each assignment
+        """The container at a path; it is made where it is not there."""
+        container = self._containers.get(path)
+        if container is None:
+            name = path[-1]
+            parent = self._container(path[:-1], _in_list(name))
+            if path in self._assigned or name == APPEND:
+                raise ValueError(f"{pointer(path)} is the value of another assignment, and cannot be written into")
+            value = _child(parent, path)
+            made = value is None or value is ABSENT
+            if made:
+                new: Any = [] if in_list else {}
+                self._write(parent, name, value, new)
+                value = new
+            container = self._containers[path] = _Container(value, parent.pointer + _step(name), made=made)
+        if not isinstance(container.value, list if in_list else dict):
+            expected = "a list is expected" if in_list else "an object is expected"
+            if container.made:
+                raise ValueError(f"{pointer(path)}: {expected} by another assignment")
+            raise InputError(_place(path), container.value, expected)
+        return container
+
+    def _write(self, container: _Container, name: str | int, found: Any, value: Any) -> None:
+        if container.made:
+            container.value[name] = value
+            return
+        # "add" to a list would insert. In an object it also replaces a null, which the API server may have dropped
+        # from its own copy of the document, and then "replace" would fail.
+        there = isinstance(name, int) or (found is not None and found is not ABSENT)
+        self.patch.append(
+            {"op": "replace" if there else "add", "path": container.pointer + _step(name), "value": value}
+        )
 
 
 def _in_list(name: str | int) -> bool:
     return isinstance(name, int) or name == APPEND
 
 
-def _insert(changes: _Changes, path: _Path, value: Any) -> None:
-    for depth, name in enumerate(path, start=1):
-        if changes.is_list is not _in_list(name):
-            raise ValueError(f"{pointer(path[: depth - 1])} is a list to one assignment and an object to another")
-        if depth == len(path):
-            break
-        below = changes.below.get(name)
-        if below is None:
-            if name == APPEND or name in changes.values:
-                raise ValueError(f"{pointer(path)} lies below a value that another assignment writes")
-            below = changes.below[name] = _Changes(path[depth])
-        changes = below
-    if name == APPEND:
-        changes.appended.append(value)
-    elif name in changes.below:
-        raise ValueError(f"{pointer(path)} would overwrite what another assignment writes below it")
-    else:
-        changes.values[name] = value
-
-
-def _compare(container: Any, changes: _Changes, path: _Path, patch: list[Operation]) -> None:
-    """Operations for changes below a container that is there."""
-    if not isinstance(container, list if changes.is_list else dict):
-        raise InputError(_place(path), container, f"{'a list' if changes.is_list else 'an object'} is expected")
-    for name, further in changes.below.items():
-        found = _child(container, name, path)
-        if found is None or found is ABSENT:
-            patch.append(_write(found, name, path, _built(further, (*path, name))))
-        else:
-            _compare(found, further, (*path, name), patch)
-    for name, value in changes.values.items():
-        found = _child(container, name, path)
-        if not _same(found, value):
-            patch.append(_write(found, name, path, value))
-    if changes.appended:
-        end = pointer((*path, APPEND))
-        patch.extend([{"op": "add", "path": end, "value": value} for value in changes.appended])
-
-
-def _child(container: Any, name: str | int, path: _Path) -> Any:
+def _child(container: _Container, path: _Path) -> Any:
+    name, value = path[-1], container.value
     if isinstance(name, str):
-        return container.get(name, ABSENT)
-    if not 0 <= name < len(container):
-        allowed = f"an element is expected, and the list has {len(container)}"
-        raise InputError(_place((*path, name)), ABSENT, allowed)
-    return container[name]
-
-
-def _write(found: Any, name: str | int, path: _Path, value: Any) -> Operation:
-    # "add" to a list would insert. In an object it also replaces a null, which the API server may have dropped from
-    # its own copy of the document, and then "replace" would fail.
-    there = isinstance(name, int) or (found is not None and found is not ABSENT)
-    return {"op": "replace" if there else "add", "path": pointer((*path, name)), "value": value}
-
-
-def _built(changes: _Changes, path: _Path) -> Any:
-    """The container that the changes make where there was none."""
-    made = {name: _built(further, (*path, name)) for name, further in changes.below.items()} | changes.values
-    if not changes.is_list:
-        return made
-    if made:
-        missing = (*path, next(iter(made)))
-        raise InputError(_place(missing), ABSENT, "an element is expected, and there is no list")
-    return list(changes.appended)
+        return value.get(name, ABSENT)
+    if not 0 <= name < len(value):
+        raise InputError(_place(path), ABSENT, f"an element is expected, and the list has {len(value)}")
+    return value[name]
 
 
 def _same(found: Any, value: Any) -> bool:
