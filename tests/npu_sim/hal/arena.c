@@ -26,13 +26,12 @@ void arena_give(struct arena *arena, int size_class, uint64_t at) {
 
 /* Small classes grow by many at a time. */
 static bool refill(struct arena *arena, int size_class) {
-    const uint64_t step = 16ull << 20, bytes = 1ull << size_class;
-    uint64_t more = bytes < step ? step : bytes;
-    uint64_t at = arena->grow(arena, more);
+    const uint64_t bytes = 1ull << size_class, count = bytes <= 2ull << 20 ? 32 : 1;
+    uint64_t at = arena->grow(arena, count * bytes);
     if (!at)
         return false;
-    for (uint64_t offset = more; offset >= bytes; offset -= bytes)
-        arena_give(arena, size_class, at + offset - bytes);
+    for (uint64_t i = count; i > 0; i--)
+        arena_give(arena, size_class, at + (i - 1) * bytes);
     return true;
 }
 
