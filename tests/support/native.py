@@ -18,13 +18,33 @@ ARCHES = ("x86_64", "aarch64")
 
 @cache
 def made(*targets: str) -> None:
-    """Makes targets of the interceptor's Makefile; one test worker builds while the others wait."""
+    """Makes targets of the interceptor's Makefile."""
+    _make("interceptor", f"ZIG={sys.executable} -m ziglang", *targets)
+
+
+def _make(folder: str, *arguments: str) -> None:
+    """Runs make in a folder; one test worker builds while the others wait."""
     BUILD.mkdir(exist_ok=True)
     with (BUILD / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        command = ["make", "-s", "-C", str(TOP / "interceptor"), f"ZIG={sys.executable} -m ziglang", *targets]
+        command = ["make", "-s", "-C", str(TOP / folder), *arguments]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+@cache
+def simulator(wiring: str) -> Path:
+    """The directory of the simulated CANN in one wiring: ``nested``, ``fused`` or ``old``."""
+    _make("tests/npu_sim", "all")
+    return BUILD / "npu_sim" / wiring
+
+
+def client(name: str) -> Path:
+    """A program that is linked with the simulated CANN."""
+    simulator("nested")
+    path = BUILD / "clients" / name
+    made(str(path))
+    return path
 
 
 def library(arch: str = "x86_64") -> Path:
