@@ -84,14 +84,19 @@ class Named(NamedTuple):
     """One extended resource in the resources of a container.
 
     Attributes:
-        path: where it stands, for example ``spec.containers[0].resources.limits[huawei.com/Ascend910B3]``.
+        place: the limits or requests that name it, for example ``spec.containers[0].resources.limits``.
         name: the resource.
         value: its quantity, as written.
     """
 
-    path: str
+    place: str
     name: str
     value: Any
+
+    @property
+    def path(self) -> str:
+        """Where it stands, for example ``spec.containers[0].resources.limits[huawei.com/Ascend910B3]``."""
+        return key(self.place, self.name)
 
 
 def resources(container: Container) -> Iterator[Named | InputError]:
@@ -112,4 +117,4 @@ def resources(container: Container) -> Iterator[Named | InputError]:
             yield InputError(place, entries, "a mapping from resource name to quantity is expected")
             continue
         for name, value in entries.items():
-            yield Named(key(place, name), name, value)
+            yield Named(place, name, value)

@@ -49,15 +49,16 @@ class Reading:
         kinds: the resources of configured chips that it names, whatever their values; empty where it asks for none.
         asked: the numbers, None where it asks for none or one of them has a fault.
         faults: everything that is wrong with them.
+        others: the resources that no configured chip has.
     """
 
     kinds: frozenset[ResourceKind]
     asked: Asked | None
     faults: tuple[FieldError, ...]
+    others: tuple[Named, ...]
 
 
 NO_KINDS: Final[frozenset[ResourceKind]] = frozenset()
-NOTHING_READ: Final = Reading(NO_KINDS, None, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,20 +158,26 @@ class PodRequest:
 
 def read(container: Container, chips: ChipTable) -> Reading:
     """What a container says of the configured chips, with every fault in it."""
-    chip, found, faults = _found(container, chips)
+    others: list[Named] = []
+    chip, found, faults = _found(container, chips, others)
     if chip is None:
-        return Reading(NO_KINDS, None, tuple(faults)) if faults else NOTHING_READ
+        return Reading(NO_KINDS, None, tuple(faults), tuple(others))
     amounts = []
     for kind, high, unit in _ranges(chip):
         try:
             amounts.append(_whole(found.get(kind), high, unit))
         except FieldError as fault:
             faults.append(fault)
-    return Reading(frozenset(found), None if faults else Asked(chip, *amounts), tuple(faults))
+    return Reading(frozenset(found), None if faults else Asked(chip, *amounts), tuple(faults), tuple(others))
 
 
-def _found(container: Container, chips: ChipTable) -> tuple[Chip | None, dict[ResourceKind, Named], list[FieldError]]:
-    """The first chip that a container names, its resources, limits before requests, and what contradicts them."""
+def _found(
+    container: Container, chips: ChipTable, others: list[Named]
+) -> tuple[Chip | None, dict[ResourceKind, Named], list[FieldError]]:
+    """The first chip that a container names, its resources, limits before requests, and what contradicts them.
+
+    What no chip has is added to ``others``.
+    """
     chip: Chip | None = None
     found: dict[ResourceKind, Named] = {}
     faults: list[FieldError] = []
@@ -179,9 +186,11 @@ def _found(container: Container, chips: ChipTable) -> tuple[Chip | None, dict[Re
         if isinstance(named, InputError):
             faults.append(named)
             continue
-        owner, kind = chips.resource(named.name) or (None, None)
-        if owner is None or kind is None:
+        entry = chips.resource(named.name)
+        if entry is None:
+            others.append(named)
             continue
+        owner, kind = entry
         chip = chip or owner
         if owner is chip:
             faults += _differences(found.setdefault(kind, named), named)

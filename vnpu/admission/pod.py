@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from vnpu import names, request
 from vnpu.chips import ResourceKind
-from vnpu.containers import Container, Named, containers_or_faults, resources
+from vnpu.containers import Container, containers_or_faults
 from vnpu.errors import FieldError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vnpu.chips import ChipTable
-    from vnpu.request import Asked
+    from vnpu.request import Asked, Reading
 
 _Fault = TypeVar("_Fault", bound=FieldError)
 _EMPTY: Final[dict[str, Any]] = {}
@@ -96,8 +96,8 @@ def read(document: Mapping[str, Any], chips: ChipTable) -> Pod:
         if isinstance(found, InputError):
             faults.append(found)
             continue
-        foreign += _foreign(found, chips)
         reading = request.read(found, chips)
+        foreign += _foreign(reading, found)
         faults += (named(fault, found) for fault in reading.faults)
         members.append(Member(found, bool(reading.kinds), reading.asked))
         is_npu = is_npu or bool(reading.kinds)
@@ -133,12 +133,10 @@ def _mapping(parent: Mapping[str, Any], name: str, path: str, faults: list[Field
     return _EMPTY
 
 
-def _foreign(container: Container, chips: ChipTable) -> list[Resource]:
+def _foreign(reading: Reading, container: Container) -> list[Resource]:
     """Resources that look like an NPU and are none of the configured chips."""
     return [
         Resource(named.name, named.path, named.value, container)
-        for named in resources(container)
-        if isinstance(named, Named)
-        and (named.name.startswith(names.RESOURCE_PREFIX) or named.name == names.MINDCLUSTER_RESOURCE)
-        and chips.resource(named.name) is None
+        for named in reading.others
+        if named.name.startswith(names.RESOURCE_PREFIX) or named.name == names.MINDCLUSTER_RESOURCE
     ]
