@@ -1,10 +1,10 @@
 /*
- * What older releases of CANN lack. Linked into each library of the wiring `old`: a symbol that any object calls hidden is
- * not exported, and who refers to it weakly finds nothing. (The words in .lacks are only there so that assemblers keep
- * the symbols.)
+ * What older releases of CANN lack. Linked into each library of the wiring `old`: a symbol that any object calls hidden
+ * is not exported, and who refers to it weakly finds nothing. (The words in .lacks are only there so that assemblers
+ * keep the symbols.)
  */
 #define LACKS(name)                                                                                                    \
-    __asm__(".weak " #name "\n\t.hidden " #name "\n\t"                                                                \
+    __asm__(".weak " #name "\n\t.hidden " #name "\n\t"                                                                 \
             ".pushsection .lacks,\"\",@progbits\n\t.quad " #name "\n\t.popsection");
 
 LACKS(halMemCreate)

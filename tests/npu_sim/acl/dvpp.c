@@ -1,4 +1,5 @@
-/* libacl_dvpp.so and libacl_dvpp_mpi.so: two ways to memory for image processing, one through the runtime, one past it. */
+/* libacl_dvpp.so and libacl_dvpp_mpi.so: two ways to memory for image processing, one through the runtime, one past it.
+ */
 #include "impl.h"
 
 #ifdef NPU_SIM_DVPP_MPI

@@ -1,9 +1,9 @@
 #include "impl.h"
 
 static uint32_t type_of(int policy) {
-    static const uint32_t types[] = {RT_POLICY_HUGE_FIRST, RT_POLICY_HUGE_ONLY, RT_POLICY_NORMAL_ONLY,
+    static const uint32_t types[] = {RT_POLICY_HUGE_FIRST,    RT_POLICY_HUGE_ONLY,    RT_POLICY_NORMAL_ONLY,
                                      RT_POLICY_HUGE_FIRST_P2, RT_POLICY_HUGE_ONLY_P2, RT_POLICY_NORMAL_P2,
-                                     RT_POLICY_GIANT_ONLY, RT_POLICY_GIANT_P2};
+                                     RT_POLICY_GIANT_ONLY,    RT_POLICY_GIANT_P2};
     return types[policy & 7];
 }
 
@@ -133,8 +133,7 @@ ACL_API aclError aclrtFreePhysicalImpl(aclrtDrvMemHandle handle) {
     return handle ? rtFreePhysical(handle) : ACL_INVALID_PARAM;
 }
 
-ACL_API aclError aclrtReserveMemAddressImpl(void **ptr, size_t size, size_t alignment, void *expected,
-                                            uint64_t flags) {
+ACL_API aclError aclrtReserveMemAddressImpl(void **ptr, size_t size, size_t alignment, void *expected, uint64_t flags) {
     ACL_NEED(rtReserveMemAddress);
     return rtReserveMemAddress(ptr, size, alignment, expected, flags);
 }

@@ -1,7 +1,7 @@
 /*
- * libascendcl.so: the umbrella over libacl_rt.so, with what stands above the runtime: whole models and single operators.
- * Each ends in one launch through the runtime's public names. A model is its description: bytes that may begin with a
- * struct npu_sim_kernel.
+ * libascendcl.so: the umbrella over libacl_rt.so, with what stands above the runtime: whole models and single
+ * operators. Each ends in one launch through the runtime's public names. A model is its description: bytes that may
+ * begin with a struct npu_sim_kernel.
  */
 #include "impl.h"
 #include "npu_sim/kernel.h"
@@ -82,8 +82,7 @@ ACL_API aclError aclmdlExecute(uint32_t id, const void *input, void *output) {
     return execute_and_wait(id, NULL);
 }
 
-ACL_API aclError aclmdlExecuteV2(uint32_t id, const void *input, void *output, aclrtStream stream,
-                                 const void *config) {
+ACL_API aclError aclmdlExecuteV2(uint32_t id, const void *input, void *output, aclrtStream stream, const void *config) {
     SIM_ENTER(aclmdlExecuteV2);
     (void)input;
     (void)output;

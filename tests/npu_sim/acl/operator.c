@@ -1,5 +1,5 @@
-/* Single operators, as libascendcl.so (execute) and libacl_op_compiler.so (compile and execute) offer them: the stream is
- * the last argument of each. */
+/* Single operators, as libascendcl.so (execute) and libacl_op_compiler.so (compile and execute) offer them: the stream
+ * is the last argument of each. */
 #include "impl.h"
 
 #define LISTS int inputs, const void *const in_desc[], const void *const in[], int outputs, const void *const out_desc[]

@@ -1,7 +1,8 @@
 /*
  * The cards as a sequence of moments. There are three kinds: a kernel ends, a stream passes an entry that takes no time
  * (a record, a wait that is fulfilled, a copy), a card starts a kernel. The earliest possible one is taken again and
- * again until it would lie in the future; entries tell when they were handed in, so it does not matter when that is done.
+ * again until it would lie in the future; entries tell when they were handed in, so it does not matter when that is
+ * done.
  */
 #include "schedule.h"
 

@@ -1,6 +1,6 @@
 #include "cell.h"
 
-#define BUFFER(head)         ((size_t)((head)&0xffff))
+#define BUFFER(head)         ((size_t)((head) & 0xffff))
 #define HEAD(version, index) (((uint64_t)(version) << 16) | (index))
 
 const struct sim_shape sim_schedule_shape = {
@@ -26,7 +26,8 @@ const struct sim_shape sim_memory_shape = {
         },
 };
 
-/* Word by word and atomically: the other side may be writing. What is torn is thrown away by the check of the version. */
+/* Word by word and atomically: the other side may be writing. What is torn is thrown away by the check of the version.
+ */
 static void copy_words(void *to, const void *from, size_t bytes) {
     _Atomic uint64_t *out = to;
     const _Atomic uint64_t *in = from;

@@ -6,7 +6,8 @@
 
 #include <stddef.h>
 
-/* How to copy a value: its fixed part, and as much of each array as its lengths say. Everything is whole 64-bit words. */
+/* How to copy a value: its fixed part, and as much of each array as its lengths say. Everything is whole 64-bit words.
+ */
 struct sim_shape {
     size_t fixed;
     struct {

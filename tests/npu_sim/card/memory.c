@@ -3,8 +3,8 @@
 #include "cell.h"
 
 static uint64_t read_cell(const struct sim_state *state, uint32_t card, struct sim_memory *m) {
-    return sim_cell_read(&state->memory_cell[card], &sim_memory_shape, state->memories[card],
-                         sizeof(struct sim_memory), m);
+    return sim_cell_read(&state->memory_cell[card], &sim_memory_shape, state->memories[card], sizeof(struct sim_memory),
+                         m);
 }
 
 static void release(struct sim_memory *m, struct sim_memory_process *row) {

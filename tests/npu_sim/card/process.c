@@ -38,7 +38,8 @@ static struct page *page(void) {
 
 bool sim_alive(const struct sim_state *state, uint32_t slot, uint32_t generation) {
     const struct sim_process *process = &state->processes[slot];
-    /* The first word of a mutex is the one that the kernel knows: the owner's thread id, cleared when the owner ends. */
+    /* The first word of a mutex is the one that the kernel knows: the owner's thread id, cleared when the owner ends.
+     */
     uint32_t word = atomic_load_explicit((const _Atomic uint32_t *)(const void *)&process->alive, memory_order_acquire);
     const uint32_t thread_id = 0x3fffffff;
     return (word & thread_id) != 0 && atomic_load_explicit(&process->generation, memory_order_acquire) == generation;

@@ -12,9 +12,9 @@ struct sim_self {
     uint32_t tag;
     pthread_mutex_t memory_lock[NPU_SIM_CARDS]; /* a cell is published by one thread of a process at a time */
     pthread_mutex_t schedule_lock;
-    struct sim_schedule *schedule;        /* room for a copy, under schedule_lock */
+    struct sim_schedule *schedule;            /* room for a copy, under schedule_lock */
     struct sim_memory *memory[NPU_SIM_CARDS]; /* likewise, under memory_lock */
-    _Atomic(struct sim_driver *) driver; /* what the driver library keeps per process */
+    _Atomic(struct sim_driver *) driver;      /* what the driver library keeps per process */
 };
 
 /* The slot of this process; taken on the first call. NULL: no machine, or no free slot. */

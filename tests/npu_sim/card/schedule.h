@@ -25,8 +25,8 @@ void sim_schedule_forget(struct sim_stream *stream);
 /* Brings the machine up to now. */
 void sim_schedule_update(struct sim_self *self);
 
-/* The same; returns the number of the entry of `stream` that is to be done next. If that is not beyond `seq`, and `when`
- * is given, it says when entry `seq` will be done. */
+/* The same; returns the number of the entry of `stream` that is to be done next. If that is not beyond `seq`, and
+ * `when` is given, it says when entry `seq` will be done. */
 uint64_t sim_schedule_next(struct sim_self *self, uint32_t stream, uint64_t seq, uint64_t *when);
 
 /* Index of a tag, made on first use. False when there are too many. */

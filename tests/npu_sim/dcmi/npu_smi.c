@@ -47,8 +47,8 @@ int main(int argc, char **argv) {
         fprintf(stderr, "npu-smi: DCMI cannot be reached\n");
         return 1;
     }
-    printf("| %-4s | %-10s | %-7s | %-9s | %-18s | %-18s |\n", "NPU", "Name", "Health", "AICore(%)",
-           "Memory-Usage(MB)", "HBM-Usage(MB)");
+    printf("| %-4s | %-10s | %-7s | %-9s | %-18s | %-18s |\n", "NPU", "Name", "Health", "AICore(%)", "Memory-Usage(MB)",
+           "HBM-Usage(MB)");
     for (int i = 0; i < count; i++)
         print_card(cards[i]);
     printf("| %-4s | %-10s | %-18s |\n", "NPU", "Process id", "Memory(MB)");

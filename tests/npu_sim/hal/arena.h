@@ -1,4 +1,5 @@
-/* Ranges of numbers (addresses, offsets) handed out in powers of two, so that any sequence of sizes can go on for ever. */
+/* Ranges of numbers (addresses, offsets) handed out in powers of two, so that any sequence of sizes can go on for ever.
+ */
 #ifndef NPU_SIM_ARENA_H
 #define NPU_SIM_ARENA_H
 
@@ -10,7 +11,8 @@
 #define ARENA_MOST_BITS  44
 
 struct arena {
-    uint64_t (*grow)(struct arena *arena, uint64_t bytes); /* further numbers, aligned to `bytes`; 0 when there are none */
+    uint64_t (*grow)(struct arena *arena,
+                     uint64_t bytes); /* further numbers, aligned to `bytes`; 0 when there are none */
     void *context;
     struct arena_range *free[ARENA_MOST_BITS + 1]; /* by size class */
     struct arena_range *spare;

@@ -48,7 +48,8 @@ struct block *block_of_card(struct sim_driver *driver, uint32_t card, enum block
 struct block *block_around(struct sim_driver *driver, uint64_t at, uint64_t bytes, enum block_kind kind) {
     for (int i = 0; i < BLOCK_BUCKETS; i++)
         for (struct block *block = driver->blocks[i]; block; block = block->next)
-            if (block->kind == kind && block->at <= at && bytes <= block->bytes && at - block->at <= block->bytes - bytes)
+            if (block->kind == kind && block->at <= at && bytes <= block->bytes &&
+                at - block->at <= block->bytes - bytes)
                 return block;
     return NULL;
 }

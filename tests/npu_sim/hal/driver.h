@@ -70,6 +70,6 @@ void space_give(struct sim_driver *driver, const struct block *block);
 void physical_reset(struct sim_self *self, struct sim_driver *driver, uint32_t card);
 void pools_reset(struct sim_self *self, struct sim_driver *driver, uint32_t card);
 
-#define ROUND_UP(value, unit) (((value) + (unit)-1) / (unit) * (unit))
+#define ROUND_UP(value, unit) (((value) + (unit) - 1) / (unit) * (unit))
 
 #endif

@@ -43,8 +43,8 @@ static struct drv_mem_handle *add(struct sim_driver *d, const struct drv_mem_han
         return NULL;
     *handle = *values;
     handle->refs = 1;
-    block_add(d, &(struct block){
-                     .at = (uintptr_t)handle, .kind = BLOCK_HANDLE, .card = handle->card, .handle = handle});
+    block_add(d,
+              &(struct block){.at = (uintptr_t)handle, .kind = BLOCK_HANDLE, .card = handle->card, .handle = handle});
     return handle;
 }
 
@@ -134,8 +134,8 @@ HAL_API int halMemAddressReserve(void **ptr, size_t size, size_t alignment, void
         munmap(at, (size_t)(aligned - at));
     munmap(aligned + size, (size_t)(at + align - aligned));
     pthread_mutex_lock(&d->lock);
-    block_add(d, &(struct block){
-                     .at = (uintptr_t)aligned, .bytes = size, .kind = BLOCK_RESERVED, .card = NPU_SIM_CARDS});
+    block_add(d,
+              &(struct block){.at = (uintptr_t)aligned, .bytes = size, .kind = BLOCK_RESERVED, .card = NPU_SIM_CARDS});
     pthread_mutex_unlock(&d->lock);
     *ptr = aligned;
     return 0;
@@ -169,17 +169,15 @@ HAL_API int halMemMap(void *ptr, size_t size, size_t offset, drv_mem_handle_t *h
     if (known(d, handle) && offset == 0 && size > 0 && size <= handle->bytes &&
         block_around(d, (uintptr_t)ptr, size, BLOCK_RESERVED) && !block_find(d, (uintptr_t)ptr, BLOCK_MAPPED)) {
         const struct drv_mem_handle *memory = handle->owner ? handle->owner : handle;
-        void *at = mmap(ptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, d->physical_fd,
-                        (off_t)memory->offset);
+        void *at =
+            mmap(ptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, d->physical_fd, (off_t)memory->offset);
         result = at == MAP_FAILED ? DRV_OUT_OF_MEMORY : 0;
     }
     if (result == 0) {
         handle->refs++;
-        block_add(d, &(struct block){.at = (uintptr_t)ptr,
-                                     .bytes = size,
-                                     .kind = BLOCK_MAPPED,
-                                     .card = handle->card,
-                                     .handle = handle});
+        block_add(
+            d, &(struct block){
+                   .at = (uintptr_t)ptr, .bytes = size, .kind = BLOCK_MAPPED, .card = handle->card, .handle = handle});
     }
     pthread_mutex_unlock(&d->lock);
     return result;
@@ -261,9 +259,8 @@ HAL_API int halMemImportFromShareableHandle(uint64_t shareable, uint32_t device,
     pthread_mutex_lock(&d->lock);
     struct drv_mem_handle *owner = shareable ? exported(d, shareable) : NULL;
     if (owner) {
-        struct drv_mem_handle *made = add(d, &(struct drv_mem_handle){.bytes = owner->bytes,
-                                                                      .card = owner->card,
-                                                                      .owner = owner});
+        struct drv_mem_handle *made =
+            add(d, &(struct drv_mem_handle){.bytes = owner->bytes, .card = owner->card, .owner = owner});
         owner->refs += made != NULL;
         result = made ? 0 : DRV_OUT_OF_MEMORY;
         *handle = made ? made : *handle;

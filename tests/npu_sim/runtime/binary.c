@@ -1,5 +1,5 @@
-/* Kernel binaries and the functions in them. A binary costs device memory; a function is its name, which may say how long
- * it takes. */
+/* Kernel binaries and the functions in them. A binary costs device memory; a function is its name, which may say how
+ * long it takes. */
 #include "binary.h"
 
 #include <stdlib.h>
@@ -100,8 +100,7 @@ RT_API rtError_t rtDevBinaryUnRegister(void *handle) {
     return unload(handle);
 }
 
-RT_API rtError_t rtFunctionRegister(void *binary, const void *stub, const char *name, const void *info,
-                                    uint32_t mode) {
+RT_API rtError_t rtFunctionRegister(void *binary, const void *stub, const char *name, const void *info, uint32_t mode) {
     SIM_ENTER(rtFunctionRegister);
     (void)info;
     (void)mode;

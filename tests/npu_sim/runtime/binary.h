@@ -14,7 +14,8 @@ struct rt_function {
 
 const struct rt_function *rt_function_of_stub(const void *stub);
 
-/* `description` may be a struct npu_sim_kernel, if there are as many bytes; else the function (NULL for none) decides. */
+/* `description` may be a struct npu_sim_kernel, if there are as many bytes; else the function (NULL for none) decides.
+ */
 rtError_t rt_launch(const struct rt_function *function, const void *description, size_t bytes, rtStream_t handle);
 
 /* Task descriptions of real clients have layouts of their own: only the magic word is looked at to begin with. */

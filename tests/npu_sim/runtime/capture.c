@@ -1,7 +1,7 @@
 /*
  * Graphs. While a stream is being captured its tasks go into a graph instead of the card; an event recorded there and
- * awaited by another stream brings that stream into the same capture. What would need the tasks to run (a synchronise, a
- * query) kills the capture: it goes on taking tasks and then ends with an error.
+ * awaited by another stream brings that stream into the same capture. What would need the tasks to run (a synchronise,
+ * a query) kills the capture: it goes on taking tasks and then ends with an error.
  */
 #include "runtime.h"
 

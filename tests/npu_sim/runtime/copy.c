@@ -40,8 +40,7 @@ RT_API rtError_t rtMemcpy(void *to, uint64_t room, const void *from, uint64_t by
     return copy(to, room, from, bytes, kind);
 }
 
-RT_API rtError_t rtMemcpyAsync(void *to, uint64_t room, const void *from, uint64_t bytes, int kind,
-                               rtStream_t stream) {
+RT_API rtError_t rtMemcpyAsync(void *to, uint64_t room, const void *from, uint64_t bytes, int kind, rtStream_t stream) {
     SIM_ENTER(rtMemcpyAsync);
     rtError_t error = copy(to, room, from, bytes, kind);
     return error ? error : in_order(stream);

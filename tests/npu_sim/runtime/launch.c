@@ -21,8 +21,8 @@ rtError_t rt_launch(const struct rt_function *function, const void *description,
         memcpy(&kernel, description, sizeof kernel);
     if (kernel.magic != NPU_SIM_KERNEL_MAGIC)
         kernel = (struct npu_sim_kernel){.ns = time_of(function)};
-    rt_submit(stream, &(struct npu_sim_task){
-                          .kind = NPU_SIM_KERNEL, .a = kernel.ns, .b = kernel.group, .c = kernel.members});
+    rt_submit(stream,
+              &(struct npu_sim_task){.kind = NPU_SIM_KERNEL, .a = kernel.ns, .b = kernel.group, .c = kernel.members});
     return 0;
 }
 
@@ -69,8 +69,8 @@ RT_API rtError_t rtKernelLaunchWithFlagV2(const void *stub, uint32_t blocks, rtA
     return launch_ex(rt_function_of_stub(stub), args, stream);
 }
 
-RT_API rtError_t rtKernelLaunchWithHandle(void *handle, const uint64_t key, uint32_t blocks, rtArgsEx_t *args,
-                                          void *sm, rtStream_t stream, const void *info) {
+RT_API rtError_t rtKernelLaunchWithHandle(void *handle, const uint64_t key, uint32_t blocks, rtArgsEx_t *args, void *sm,
+                                          rtStream_t stream, const void *info) {
     SIM_ENTER(rtKernelLaunchWithHandle);
     (void)key;
     (void)blocks;
@@ -162,9 +162,8 @@ RT_API rtError_t rtVectorCoreKernelLaunch(const void *stub, uint32_t blocks, rtA
     return launch_ex(rt_function_of_stub(stub), args, stream);
 }
 
-RT_API rtError_t rtVectorCoreKernelLaunchWithHandle(void *handle, const uint64_t key, uint32_t blocks,
-                                                    rtArgsEx_t *args, void *sm, rtStream_t stream,
-                                                    const void *config) {
+RT_API rtError_t rtVectorCoreKernelLaunchWithHandle(void *handle, const uint64_t key, uint32_t blocks, rtArgsEx_t *args,
+                                                    void *sm, rtStream_t stream, const void *config) {
     SIM_ENTER(rtVectorCoreKernelLaunchWithHandle);
     (void)key;
     (void)blocks;
@@ -198,8 +197,8 @@ RT_API rtError_t rtAicpuKernelLaunchExWithArgs(const uint32_t type, const char *
     return first ? rt_launch_task(first, stream) : rt_launch(NULL, NULL, 0, stream);
 }
 
-RT_API rtError_t rtCpuKernelLaunchWithFlag(const void *so, const void *kernel, uint32_t blocks,
-                                           const rtArgsEx_t *args, void *sm, rtStream_t stream, uint32_t flags) {
+RT_API rtError_t rtCpuKernelLaunchWithFlag(const void *so, const void *kernel, uint32_t blocks, const rtArgsEx_t *args,
+                                           void *sm, rtStream_t stream, uint32_t flags) {
     SIM_ENTER(rtCpuKernelLaunchWithFlag);
     (void)so;
     (void)blocks;
@@ -208,8 +207,8 @@ RT_API rtError_t rtCpuKernelLaunchWithFlag(const void *so, const void *kernel, u
     return kernel ? launch_ex(NULL, args, stream) : RT_PARAM_INVALID;
 }
 
-RT_API rtError_t rtsLaunchCpuKernel(const rtFuncHandle function, uint32_t blocks, rtStream_t stream,
-                                    const void *config, void *args) {
+RT_API rtError_t rtsLaunchCpuKernel(const rtFuncHandle function, uint32_t blocks, rtStream_t stream, const void *config,
+                                    void *args) {
     SIM_ENTER(rtsLaunchCpuKernel);
     (void)blocks;
     (void)config;

@@ -7,8 +7,8 @@
 
 static int allocate_hal(void **ptr, uint64_t size, uint64_t page, uint16_t module, uint32_t card, enum hal_kind kind) {
     uint64_t physical = kind == HAL_HOST ? 0 : 1ull << HAL_PHYSICAL_SHIFT;
-    return halMemAlloc(ptr, size,
-                       card | (uint64_t)kind << HAL_KIND_SHIFT | physical | page | (uint64_t)module << HAL_MODULE_SHIFT);
+    return halMemAlloc(
+        ptr, size, card | (uint64_t)kind << HAL_KIND_SHIFT | physical | page | (uint64_t)module << HAL_MODULE_SHIFT);
 }
 
 static int allocate_pages(void **ptr, uint64_t size, uint32_t type, uint16_t module, uint32_t card,
@@ -61,9 +61,9 @@ RT_API rtError_t rtMallocCached(void **ptr, uint64_t size, uint32_t type, const 
 }
 
 static uint32_t type_of(int policy) {
-    static const uint32_t types[] = {RT_POLICY_HUGE_FIRST, RT_POLICY_HUGE_ONLY, RT_POLICY_NORMAL_ONLY,
+    static const uint32_t types[] = {RT_POLICY_HUGE_FIRST,    RT_POLICY_HUGE_ONLY,    RT_POLICY_NORMAL_ONLY,
                                      RT_POLICY_HUGE_FIRST_P2, RT_POLICY_HUGE_ONLY_P2, RT_POLICY_NORMAL_P2,
-                                     RT_POLICY_GIANT_ONLY, RT_POLICY_GIANT_P2};
+                                     RT_POLICY_GIANT_ONLY,    RT_POLICY_GIANT_P2};
     return types[policy & 7];
 }
 

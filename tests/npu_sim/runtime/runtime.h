@@ -24,7 +24,7 @@ enum rt_magic { RT_DEAD = 0, RT_STREAM = 0x5351, RT_EVENT = 0x4556, RT_GRAPH = 0
 
 struct rt_graph {
     enum rt_magic magic;
-    int status; /* enum cann_capture */
+    int status;  /* enum cann_capture */
     uint64_t ns; /* all kernels: the card runs them one at a time, whatever streams they came from */
     uint64_t tasks;
     uint64_t serial; /* no two captures have the same */
@@ -36,17 +36,17 @@ struct rt_stream {
     enum rt_magic magic;
     struct rt_context *context;
     struct npu_sim_queue *queue;
-    void *overhead;          /* device memory that the stream costs */
-    struct rt_graph *graph;  /* that it is being captured into */
+    void *overhead;         /* device memory that the stream costs */
+    struct rt_graph *graph; /* that it is being captured into */
     struct rt_stream *next;
 };
 
 struct rt_event {
     enum rt_magic magic;
     uint64_t cell;
-    uint16_t number;        /* of the last record */
+    uint16_t number; /* of the last record */
     bool recorded;
-    uint32_t queue_id;      /* where it was recorded */
+    uint32_t queue_id; /* where it was recorded */
     uint64_t seq;
     struct rt_graph *graph; /* that the record was captured into */
     uint64_t serial;        /* of that capture */

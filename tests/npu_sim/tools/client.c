@@ -11,6 +11,8 @@
  *   fork NAME ARG...         the same in a child made by fork; clone: in one made by the bare system call
  *   thread NAME ARG...       the same in a thread of its own
  *   poke VAR OFFSET BYTES N  puts a number into a variable
+ *   get VAR...               only tells variables
+ *   peek VAR OFFSET          tells eight bytes of a variable, as how often
  *   has NAME                 1 when the name can be found, else 0
  *
  * ARG: a number, VAR (its first eight bytes), &VAR (its address), 'TEXT (the address of the text, no blanks). Variables
@@ -161,6 +163,13 @@ static void poke(char **words) {
     printf("0 0 0\n");
 }
 
+static void peek(char **words) {
+    uint64_t offset = argument(words[1]), value = 0;
+    if (offset + sizeof value <= BYTES)
+        memcpy(&value, (char *)variable(words[0])->value + offset, sizeof value);
+    printf("0 %llu 0\n", (unsigned long long)value);
+}
+
 static void obey(char *line) {
     char *words[ARGUMENTS + 4];
     int count = 0;
@@ -170,6 +179,10 @@ static void obey(char *line) {
         printf("? nothing to do\n");
     else if (strcmp(words[0], "poke") == 0 && count == 5)
         poke(words + 1);
+    else if (strcmp(words[0], "peek") == 0 && count == 3)
+        peek(words + 1);
+    else if (strcmp(words[0], "get") == 0)
+        answer(&(struct call){0}, words + 1, count - 1);
     else if (strcmp(words[0], "has") == 0 && count == 2)
         printf("%d 0 0\n", find(words[1]) != NULL);
     else if (strcmp(words[0], "repeat") == 0 && count > 2)

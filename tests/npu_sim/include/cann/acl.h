@@ -57,7 +57,8 @@ struct aclrtMallocConfig; /* as rtMallocConfig_t */
     X(aclrtHostRegister, (void *ptr, uint64_t size, int type, void **mapped), (ptr, size, type, mapped))               \
     X(aclrtHostRegisterV2, (void *ptr, uint64_t size, uint32_t flag), (ptr, size, flag))                               \
     X(aclrtHostUnregister, (void *ptr), (ptr))                                                                         \
-    X(aclrtMallocPhysical, (aclrtDrvMemHandle *handle, size_t size, const aclrtPhysicalMemProp *prop, uint64_t flags), \
+    X(aclrtMallocPhysical,                                                                                             \
+      (aclrtDrvMemHandle * handle, size_t size, const aclrtPhysicalMemProp *prop, uint64_t flags),                     \
       (handle, size, prop, flags))                                                                                     \
     X(aclrtFreePhysical, (aclrtDrvMemHandle handle), (handle))                                                         \
     X(aclrtReserveMemAddress, (void **ptr, size_t size, size_t alignment, void *expected, uint64_t flags),             \
@@ -70,15 +71,15 @@ struct aclrtMallocConfig; /* as rtMallocConfig_t */
     X(aclrtUnmapMem, (void *ptr), (ptr))                                                                               \
     X(aclrtMemSetAccess, (void *ptr, size_t size, void *descriptions, size_t count), (ptr, size, descriptions, count)) \
     X(aclrtMemRetainAllocationHandle, (void *ptr, aclrtDrvMemHandle *handle), (ptr, handle))                           \
-    X(aclrtMemExportToShareableHandle,                                                                                 \
-      (aclrtDrvMemHandle handle, int type, uint64_t flags, uint64_t *shareable), (handle, type, flags, shareable))     \
+    X(aclrtMemExportToShareableHandle, (aclrtDrvMemHandle handle, int type, uint64_t flags, uint64_t *shareable),      \
+      (handle, type, flags, shareable))                                                                                \
     X(aclrtMemImportFromShareableHandle, (uint64_t shareable, int32_t device, aclrtDrvMemHandle *handle),              \
       (shareable, device, handle))                                                                                     \
     X(aclrtMemSetPidToShareableHandle, (uint64_t shareable, int32_t *pids, size_t count), (shareable, pids, count))    \
-    X(aclrtMemGetAllocationGranularity, (aclrtPhysicalMemProp *prop, int option, size_t *granularity),                 \
+    X(aclrtMemGetAllocationGranularity, (aclrtPhysicalMemProp * prop, int option, size_t *granularity),                \
       (prop, option, granularity))                                                                                     \
     X(aclrtMemAllocManaged, (void **ptr, uint64_t size, uint32_t flag), (ptr, size, flag))                             \
-    X(aclrtMemPoolCreate, (aclrtMemPool *pool, const aclrtMemPoolProps *props), (pool, props))                         \
+    X(aclrtMemPoolCreate, (aclrtMemPool * pool, const aclrtMemPoolProps *props), (pool, props))                        \
     X(aclrtMemPoolDestroy, (aclrtMemPool pool), (pool))                                                                \
     X(aclrtMemPoolMallocAsync, (void **ptr, size_t size, aclrtMemPool pool, aclrtStream stream),                       \
       (ptr, size, pool, stream))                                                                                       \
@@ -94,9 +95,9 @@ struct aclrtMallocConfig; /* as rtMallocConfig_t */
       (to, room, value, bytes, stream))
 
 #define ACL_DEVICE_TABLE(X)                                                                                            \
-    X(aclrtGetDeviceCount, (uint32_t * count), (count))                                                                \
+    X(aclrtGetDeviceCount, (uint32_t *count), (count))                                                                 \
     X(aclrtSetDevice, (int32_t device), (device))                                                                      \
-    X(aclrtGetDevice, (int32_t * device), (device))                                                                    \
+    X(aclrtGetDevice, (int32_t *device), (device))                                                                     \
     X(aclrtResetDevice, (int32_t device), (device))                                                                    \
     X(aclrtResetDeviceForce, (int32_t device), (device))                                                               \
     X(aclrtSynchronizeDevice, (void), ())                                                                              \
@@ -109,7 +110,7 @@ struct aclrtMallocConfig; /* as rtMallocConfig_t */
     X(aclrtGetRunMode, (int *mode), (mode))                                                                            \
     X(aclrtDeviceCanAccessPeer, (int32_t *can, int32_t device, int32_t peer), (can, device, peer))                     \
     X(aclrtDeviceEnablePeerAccess, (int32_t peer, uint32_t flags), (peer, flags))                                      \
-    X(aclrtDeviceGetBareTgid, (int32_t * tgid), (tgid))                                                                \
+    X(aclrtDeviceGetBareTgid, (int32_t *tgid), (tgid))                                                                 \
     X(aclrtGetLogicDevIdByUserDevId, (int32_t user, int32_t *logic), (user, logic))                                    \
     X(aclrtGetPhyDevIdByLogicDevId, (int32_t logic, int32_t *physical), (logic, physical))                             \
     X(aclrtSetDeviceResLimit, (int32_t device, int type, uint32_t value), (device, type, value))                       \
@@ -139,7 +140,7 @@ struct aclrtMallocConfig; /* as rtMallocConfig_t */
     X(aclrtEventElapsedTime, (float *ms, aclrtEvent start, aclrtEvent end), (ms, start, end))                          \
     X(aclrtEventGetTimestamp, (aclrtEvent event, uint64_t *time), (event, time))                                       \
     X(aclmdlRICaptureBegin, (aclrtStream stream, int mode), (stream, mode))                                            \
-    X(aclmdlRICaptureEnd, (aclrtStream stream, aclmdlRI *model), (stream, model))                                      \
+    X(aclmdlRICaptureEnd, (aclrtStream stream, aclmdlRI * model), (stream, model))                                     \
     X(aclmdlRICaptureGetInfo, (aclrtStream stream, int *status, aclmdlRI *model), (stream, status, model))             \
     X(aclmdlRIExecute, (aclmdlRI model, int32_t timeout), (model, timeout))                                            \
     X(aclmdlRIExecuteAsync, (aclmdlRI model, aclrtStream stream), (model, stream))                                     \

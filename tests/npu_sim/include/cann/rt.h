@@ -187,8 +187,8 @@ rtError_t rtsLaunchKernelWithHostArgs(rtFuncHandle function, uint32_t blocks, rt
                                       void *args, uint32_t size, void *holders, uint32_t holder_count);
 rtError_t rtsLaunchKernelWithDevArgs(rtFuncHandle function, uint32_t blocks, rtStream_t stream, void *config,
                                      const void *args, uint32_t size, void *reserve);
-rtError_t rtsLaunchKernelWithConfig(rtFuncHandle function, uint32_t blocks, rtStream_t stream, void *config,
-                                    void *args, void *reserve);
+rtError_t rtsLaunchKernelWithConfig(rtFuncHandle function, uint32_t blocks, rtStream_t stream, void *config, void *args,
+                                    void *reserve);
 rtError_t rtLaunchKernelWithArgsArray(void *function, uint32_t blocks, rtStream_t stream, void *config, void **args);
 rtError_t rtVectorCoreKernelLaunch(const void *stub, uint32_t blocks, rtArgsEx_t *args, void *sm, rtStream_t stream,
                                    uint32_t flags, const void *config);
@@ -196,8 +196,8 @@ rtError_t rtVectorCoreKernelLaunchWithHandle(void *handle, const uint64_t key, u
                                              void *sm, rtStream_t stream, const void *config);
 rtError_t rtAicpuKernelLaunchWithFlag(const void *names, uint32_t blocks, const rtArgsEx_t *args, void *sm,
                                       rtStream_t stream, uint32_t flags);
-rtError_t rtAicpuKernelLaunchExWithArgs(const uint32_t type, const char *op, const uint32_t blocks,
-                                        const void *args, void *sm, const rtStream_t stream, const uint32_t flags);
+rtError_t rtAicpuKernelLaunchExWithArgs(const uint32_t type, const char *op, const uint32_t blocks, const void *args,
+                                        void *sm, const rtStream_t stream, const uint32_t flags);
 rtError_t rtCpuKernelLaunchWithFlag(const void *so, const void *kernel, uint32_t blocks, const rtArgsEx_t *args,
                                     void *sm, rtStream_t stream, uint32_t flags);
 rtError_t rtsLaunchCpuKernel(const rtFuncHandle function, uint32_t blocks, rtStream_t stream, const void *config,

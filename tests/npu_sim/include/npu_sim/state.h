@@ -4,8 +4,8 @@
  * HOW IT WORKS
  *
  * All cards of one simulated machine live in one file that every process maps (NPU_SIM_STATE, default
- * /dev/shm/npu_sim). No process plays the card. Whoever looks at it (a synchronise, a query, a full queue, a tool) first
- * computes what the card has done since somebody last looked, from the times at which work was handed in: kernels
+ * /dev/shm/npu_sim). No process plays the card. Whoever looks at it (a synchronise, a query, a full queue, a tool)
+ * first computes what the card has done since somebody last looked, from the times at which work was handed in: kernels
  * therefore run in real time, in the order of their streams, one at a time per card, whether or not their owner is
  * running, stopped, or asleep.
  *
@@ -13,8 +13,8 @@
  * books may need neither an owner that lives nor one that runs. There is no lock in it. Everything that has to change
  * together (which kernel runs, how far each stream is, who holds how much memory) is a value in a *cell*: a version and
  * a few buffers. Who wants to change it copies the value, changes the copy, puts it into a buffer of its own and
- * publishes that with one compare-and-swap; who loses the race starts again. A process that dies or stops on the way has
- * changed nothing and blocks nobody.
+ * publishes that with one compare-and-swap; who loses the race starts again. A process that dies or stops on the way
+ * has changed nothing and blocks nobody.
  *
  * WHO WRITES WHAT
  *
@@ -22,22 +22,21 @@
  *   processes[i]  the process that holds its robust mutex, before it publishes anything under the new generation
  *   cells         anybody, by publishing (cell.h); a buffer belongs to one process slot, two of them per slot and cell
  *   rings         entries of a stream: its owner alone, payload first, sequence number last. An entry exists when its
- *                 sequence number is the one that the schedule expects next, so left-overs of earlier owners never match
- *   events        the owner sets the number of the record; whoever publishes its completion adds the time, and whoever
- *                 publishes next makes sure of it (effects in the schedule), so a time is never lost with a dead process
+ *                 sequence number is the one that the schedule expects next, so left-overs of earlier owners never
+ * match events        the owner sets the number of the record; whoever publishes its completion adds the time, and
+ * whoever publishes next makes sure of it (effects in the schedule), so a time is never lost with a dead process
  *
  * STATES
  *
- *   process slot  free -> held (a helper thread of the process locks the mutex, generation + 1) -> dead (the kernel marks
- *                 the mutex when that thread ends, however it ends). A dead slot holds nothing: its memory is subtracted
- *                 and its streams are dropped by the next one who publishes, and readers do the same on their copy.
- *   stream        unused -> open -> (dropped, while its last kernel still runs) -> unused. Its sequence numbers grow for
- *                 ever; a new owner begins NPU_SIM_QUEUE further on.
- *   ring entry    written -> started (kernels only) -> passed (the schedule's `next` went by)
+ *   process slot  free -> held (a helper thread of the process locks the mutex, generation + 1) -> dead (the kernel
+ * marks the mutex when that thread ends, however it ends). A dead slot holds nothing: its memory is subtracted and its
+ * streams are dropped by the next one who publishes, and readers do the same on their copy. stream        unused ->
+ * open -> (dropped, while its last kernel still runs) -> unused. Its sequence numbers grow for ever; a new owner begins
+ * NPU_SIM_QUEUE further on. ring entry    written -> started (kernels only) -> passed (the schedule's `next` went by)
  *   card          idle -> running one kernel until `ends`; a kernel of a group ends only once its peers run too
  *
- * MEMORY ORDER: heads of cells and sequence numbers of entries are released and acquired; the rest is relaxed words that
- * a version or a sequence number vouches for.
+ * MEMORY ORDER: heads of cells and sequence numbers of entries are released and acquired; the rest is relaxed words
+ * that a version or a sequence number vouches for.
  */
 #ifndef NPU_SIM_STATE_H
 #define NPU_SIM_STATE_H
@@ -83,7 +82,8 @@ struct sim_process {
     _Atomic uint64_t pid_ns; /* inode of its pid namespace: the two numbers above mean nothing elsewhere */
 };
 
-/* One piece of work in a stream. Words, since a reader may meet one that is being written anew; it then loses its race. */
+/* One piece of work in a stream. Words, since a reader may meet one that is being written anew; it then loses its race.
+ */
 enum sim_kind { SIM_ORDER, SIM_KERNEL, SIM_RECORD, SIM_WAIT };
 
 struct sim_entry {
