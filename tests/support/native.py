@@ -53,6 +53,13 @@ def library(arch: str = "x86_64") -> Path:
     return path
 
 
+def testing_library() -> Path:
+    """The library with named points for faults and clocks that can be shortened."""
+    path = BUILD / "testing" / "x86_64" / "libvnpu.so"
+    made(str(path))
+    return path
+
+
 def limiter(arch: str = "x86_64") -> Path:
     path = BUILD / "native" / arch / "limiter"
     made(str(path))
