@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 
 #include "atomics.h"
+#include "gate.h"
 #include "process.h"
 
 enum { LOOK_US = 1000000, STACK_BYTES = 256 * 1024, UNDECIDED = -2 };
@@ -24,21 +25,43 @@ static void look_after_limiter(struct vnpu_process *self) {
         vnpu_store(&self->limiter_gone_us, vnpu_now_us());
 }
 
+static void serve(struct vnpu_process *self) {
+    uint64_t limiter_look = 0;
+
+    for (;;) {
+        uint32_t *bell = vnpu_gate_bell(self);
+        uint32_t rung = vnpu_load(bell);
+        uint64_t now = vnpu_now_us();
+
+        if (now >= limiter_look) {
+            look_after_limiter(self);
+            limiter_look = now + LOOK_US;
+        }
+        uint64_t next = vnpu_gate_tend(self, now);
+        next = next < limiter_look ? next : limiter_look;
+        now = vnpu_now_us();
+        if (next > now)
+            vnpu_futex_wait(bell, rung, next - now);
+    }
+}
+
 static void *help(void *argument) {
     struct birth *birth = argument;
     struct vnpu_process *self = birth->self;
     int slot = vnpu_slot_claim(self->ledger.region, &self->vow);
 
+    if (slot >= 0)
+        self->ledger.slot = (uint32_t)slot;
     birth->slot = slot;
     vnpu_store(&birth->born, 1);
     vnpu_futex_wake_all(&birth->born);
     if (slot < 0)
         return NULL;
     prctl(PR_SET_NAME, "vnpu-helper");
-    for (;;) {
-        look_after_limiter(self);
-        vnpu_sleep_us(LOOK_US);
-    }
+    /* What the helper calls of CANN is part of no call of the application's. */
+    vnpu_depth = 1;
+    serve(self);
+    return NULL;
 }
 
 /* Signals of the application are for its own threads. */
@@ -75,6 +98,5 @@ const char *vnpu_helper_start(struct vnpu_process *self) {
         vnpu_futex_wait(&birth.born, 0, LOOK_US);
     if (birth.slot < 0)
         return "all its places for processes are taken";
-    self->ledger.slot = (uint32_t)birth.slot;
     return NULL;
 }

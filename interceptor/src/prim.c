@@ -125,6 +125,11 @@ void vnpu_unmap(struct vnpu_mapping *mapping) {
     *mapping = (struct vnpu_mapping){.descriptor = -1};
 }
 
+void vnpu_mapping_close(struct vnpu_mapping *mapping) {
+    close(mapping->descriptor);
+    mapping->descriptor = -1;
+}
+
 bool vnpu_same_file(const char *path, const struct vnpu_mapping *mapping) {
     struct stat status;
 

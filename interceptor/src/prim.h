@@ -39,6 +39,8 @@ int vnpu_open_regular(const char *path, off_t *size);
  */
 bool vnpu_map(int descriptor, struct vnpu_mapping *mapping);
 void vnpu_unmap(struct vnpu_mapping *mapping);
+/* Closes the descriptor and keeps the mapping. */
+void vnpu_mapping_close(struct vnpu_mapping *mapping);
 /* Whether `path` still names the file that is mapped. */
 bool vnpu_same_file(const char *path, const struct vnpu_mapping *mapping);
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "atomics.h"
+#include "gate.h"
 #include "helper.h"
 #include "vnpu/names.h"
 
@@ -85,8 +86,7 @@ static const char *try_to_attach(struct vnpu_process *self) {
         return wrong;
     if (vnpu_limiter_lives(self->path, &self->attached)) {
         /* An application may close or reuse descriptors that it does not know. */
-        close(self->attached.mapping.descriptor);
-        self->attached.mapping.descriptor = -1;
+        vnpu_mapping_close(&self->attached.mapping);
         return NULL;
     }
     vnpu_unmap(&self->attached.mapping);
@@ -130,7 +130,9 @@ static enum vnpu_phase join(struct vnpu_process *self) {
     if (wrong != NULL)
         return refuse("no limiter came, so this process may not use the NPU", self->path, wrong);
     self->ledger.region = self->attached.region;
-    wrong = vnpu_helper_start(self);
+    wrong = vnpu_gate_join(self);
+    if (wrong == NULL)
+        wrong = vnpu_helper_start(self);
     if (wrong != NULL)
         return refuse("this process may not use the NPU", self->path, wrong);
     return VNPU_READY;

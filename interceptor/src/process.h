@@ -4,8 +4,10 @@
 
 #include "attach.h"
 #include "books.h"
+#include "lanes.h"
 #include "slots.h"
 #include "track.h"
+#include "turns.h"
 
 enum vnpu_phase {
     VNPU_NEW, /* must be 0: what a forked child finds */
@@ -15,6 +17,15 @@ enum vnpu_phase {
 };
 
 struct vnpu_pool;
+
+/* What the helper remembers between two looks, in microseconds; 0 for never. */
+struct vnpu_watch {
+    uint64_t closing_us;
+    uint64_t beat_us;
+    uint64_t let_us;
+    uint64_t tickets;
+    uint64_t idle_us;
+};
 
 /* All that a forked child must not inherit. It lies on pages that the kernel hands to a child empty. */
 struct vnpu_process {
@@ -29,6 +40,14 @@ struct vnpu_process {
     struct vnpu_pool *pools;
     pthread_mutex_t pools_lock;
     uint64_t limiter_gone_us; /* when the limiter was first found dead, 0 while it lives */
+    /* Turns: this container's seat on each card, and the turn in which this process has work there, 0 for none. */
+    struct vnpu_seat seats[VNPU_CARDS];
+    uint32_t seat_count;
+    uint64_t running[VNPU_CARDS];
+    struct vnpu_lanes lanes;
+    uint32_t waiting;     /* launches before the gate */
+    uint32_t let_through; /* that may pass it though it is closed */
+    struct vnpu_watch watch;
 };
 
 /* Joins at the first call, waiting for the limiter; NULL when every call is to be answered with an error. */

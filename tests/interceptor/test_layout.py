@@ -67,7 +67,7 @@ def test_the_upstream_part_of_the_mirror_is_upstreams() -> None:
 
 
 def defines(path: Path) -> dict[str, str | int]:
-    found = re.findall(r'^#define VNPU_(\w+) (?:"(.*)"|(\d+))$', path.read_text(), re.MULTILINE)
+    found = re.findall(r'^#define VNPU_(\w+) +(?:"(.*)"|(\d+))$', path.read_text(), re.MULTILINE)
     return {name: int(number) if number else text for name, text, number in found}
 
 
