@@ -2,11 +2,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+ZIG := $(CURDIR)/$(BIN)/python -m ziglang
 STAMP := $(VENV)/.installed
 # Two workers by default: the tests start servers of their own and the smallest machine has two cores.
 TEST_WORKERS ?= 2
 
-.PHONY: setup run serve test native lint bench fuzz fmt clean
+.PHONY: setup run serve test native programs lint bench fuzz fmt clean
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml
@@ -22,11 +23,16 @@ run: setup
 serve: setup
 	$(BIN)/python -m webhook --host 127.0.0.1 --port 8443
 
-test: setup
+test: setup programs
 	$(BIN)/python -m pytest -n $(TEST_WORKERS) $(PYTEST_ARGS)
 
 native: setup
-	$(MAKE) -C interceptor native ZIG='$(CURDIR)/$(BIN)/python -m ziglang'
+	$(MAKE) -C interceptor -j2 $@ ZIG='$(ZIG)'
+
+# All that the tests run. Built here and not by the first test that asks: a cold compiler takes longer than a test may.
+programs: setup
+	$(MAKE) -C interceptor -j2 native testing units ZIG='$(ZIG)'
+	$(MAKE) -C tests/npu_sim -j2 all
 
 lint: setup
 	$(BIN)/ruff check .
