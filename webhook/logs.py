@@ -9,7 +9,7 @@ import time
 import traceback
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from webhook.review import Answer
@@ -25,7 +25,12 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, without its end."""
-        line = _head(record.created, record.levelname.lower(), record.getMessage()) | getattr(record, "fields", {})
+        line = {
+            "time": _moment(record.created),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return _encoded(line)
@@ -46,16 +51,20 @@ def log_answer(answer: Answer, milliseconds: float) -> None:
     to refuse a pod.
     """
     record = answer.record
-    line = _head(time.time(), "info" if answer.fault is None else "error", "review")
-    line["endpoint"] = record.endpoint.value
-    line["uid"] = record.uid
-    line["operation"] = record.operation
-    line["namespace"] = record.namespace
-    line["name"] = record.name
-    line["dryRun"] = record.dry_run
-    line["decision"] = record.decision.value
-    line["reason"] = record.reason.value
-    line["ms"] = round(milliseconds, 3)
+    line = {
+        "time": _moment(time.time()),
+        "level": "info" if answer.fault is None else "error",
+        "message": "review",
+        "endpoint": record.endpoint,
+        "uid": record.uid,
+        "operation": record.operation,
+        "namespace": record.namespace,
+        "name": record.name,
+        "dryRun": record.dry_run,
+        "decision": record.decision,
+        "reason": record.reason,
+        "ms": round(milliseconds, 3),
+    }
     if answer.fault is not None:
         line["traceback"] = _places(answer.fault)
     with suppress(OSError):
@@ -63,9 +72,8 @@ def log_answer(answer: Answer, milliseconds: float) -> None:
         sys.stdout.buffer.flush()
 
 
-def _head(seconds: float, level: str, message: str) -> dict[str, Any]:
-    moment = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
-    return {"time": moment, "level": level, "message": message}
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
 def _places(fault: BaseException) -> str:

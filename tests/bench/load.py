@@ -1,6 +1,7 @@
-"""A load generator that costs little: one thread, several keep-alive connections over TLS.
+"""A load generator that costs little: one thread, several kept-alive connections over TLS.
 
-``python load.py URL CA BODY CONNECTIONS SECONDS`` posts the file BODY and prints how many answers came per second.
+``python load.py URL CA BODY CONNECTIONS SECONDS PID`` posts the file BODY and prints answers per second of the clock,
+and answers per second that the server's worker PID had a processor.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _LENGTH = b"content-length:"
 
 
 def main() -> None:
-    url, ca, body_file, connections, seconds = sys.argv[1:]
+    url, ca, body_file, connections, seconds, worker = sys.argv[1:]
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or 443
     body = Path(body_file).read_bytes()
@@ -35,6 +36,7 @@ def main() -> None:
         each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         each.sendall(message)
     answered = 0
+    processor = processor_seconds(worker)
     start = time.perf_counter()
     end = start + float(seconds)
     while time.perf_counter() < end:
@@ -43,10 +45,17 @@ def main() -> None:
             each.sendall(message)
         answered += len(sockets)
     elapsed = time.perf_counter() - start
+    processor = processor_seconds(worker) - processor
     for each in sockets:
         read_answer(each)
         each.close()
-    sys.stdout.write(f"{answered / elapsed}\n")
+    sys.stdout.write(f"{answered / elapsed} {answered / processor}\n")
+
+
+def processor_seconds(pid: str) -> float:
+    """Time that all threads of a process spent on a processor, to the nanosecond."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
 
 def read_answer(connection: ssl.SSLSocket) -> None:
