@@ -125,7 +125,7 @@ static bool wait_for_turn(struct vnpu_process *self) {
 
         if (gone != 0 && now - gone > limiter_gone_ms() * 1000)
             break;
-        if (gone == 0 && (open = all_open(self) || let_through(self)))
+        if (gone == 0 && (open = all_open(self) || vnpu_load(&self->let_through) != 0))
             break;
         if (gone == 0)
             vnpu_want(&self->seats[0], now);
@@ -136,35 +136,45 @@ static bool wait_for_turn(struct vnpu_process *self) {
     return open;
 }
 
-bool vnpu_launch_slowly(struct vnpu_process *self, struct vnpu_lane *lane, uint64_t ticket) {
+static bool gate_is_open(struct vnpu_process *self) {
+    return vnpu_load(&self->limiter_gone_us) == 0 && all_open(self) && begin_running(self);
+}
+
+static void pace(struct vnpu_process *self, struct vnpu_lane *lane) {
+    uint64_t turn = vnpu_turn_start(vnpu_load(&self->seats[0].registry->turn));
+    bool company = vnpu_in_company(&self->seats[0], vnpu_now_us());
+
+    vnpu_lane_pace(lane, turn, company ? VNPU_WINDOW_US : VNPU_WINDOW_ALONE_US);
+}
+
+bool vnpu_launch_slowly(struct vnpu_process *self, struct vnpu_lane *lane) {
     /* What a capturing stream is given does not run now; the replay of the graph is the launch that counts. */
     if (vnpu_lane_captures(lane->stream))
         return true;
-    while (vnpu_load(&self->limiter_gone_us) != 0 || !all_open(self) || !begin_running(self)) {
+    /* A launch that waits, for whatever, is none that the helper must wait for. */
+    uint64_t ticket = vnpu_add(&lane->tickets, -(uint64_t)1);
+    if (ticket >= vnpu_load_relaxed(&lane->pace_at))
+        pace(self, lane);
+    for (;;) {
+        vnpu_add(&lane->tickets, 1);
+        if (gate_is_open(self) || let_through(self))
+            return true;
+        vnpu_add(&lane->tickets, -(uint64_t)1);
         if (!wait_for_turn(self))
             return false;
-        if (!all_open(self))
-            return true; /* let through */
     }
-    if (ticket >= vnpu_load_relaxed(&lane->pace_at)) {
-        uint64_t turn = vnpu_turn_start(vnpu_load(&self->seats[0].registry->turn));
-        bool company = vnpu_in_company(&self->seats[0], vnpu_now_us());
-
-        vnpu_lane_pace(lane, ticket, turn, company ? VNPU_WINDOW_US : VNPU_WINDOW_ALONE_US);
-    }
-    return true;
 }
 
 /* ---- The helper's side */
 
-/* Whether another process of this container still has work in a turn. */
-static bool siblings_run(struct vnpu_process *self, uint32_t index, uint64_t start) {
+/* Whether another process of this container still has work in this turn, or in one that it went on from. */
+static bool siblings_run(struct vnpu_process *self, uint32_t index) {
     struct vnpu_region *region = self->ledger.region;
     uint32_t used = vnpu_load(&region->slots_used);
 
     for (uint32_t slot = 0; slot < used && slot < VNPU_SLOTS; slot++)
         if (slot != self->ledger.slot && vnpu_owner_lives(vnpu_load(&region->slots[slot].owner)) &&
-            vnpu_load(&region->books[index].slots[slot].running) == start)
+            vnpu_load(&region->books[index].slots[slot].running) != 0)
             return true;
     return false;
 }
@@ -195,9 +205,20 @@ static void pass_all(struct vnpu_process *self, uint64_t now) {
         uint64_t turn = vnpu_load(&self->seats[index].registry->turn);
 
         if (vnpu_holder(turn) == self->seats[index].tenant && (turn & VNPU_TURN_CLOSING) != 0 &&
-            !siblings_run(self, index, vnpu_turn_start(turn)))
+            !siblings_run(self, index))
             vnpu_pass(&self->seats[index], turn, now);
     }
+}
+
+/* No launch is let through any more, and none that was is still under way. */
+static bool drained_for_good(struct vnpu_process *self) {
+    if (!vnpu_lanes_drained(self))
+        return false;
+    if (vnpu_load(&self->let_through) == 0)
+        return true;
+    vnpu_store(&self->let_through, 0);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return vnpu_lanes_drained(self);
 }
 
 static uint64_t drain(struct vnpu_process *self, uint64_t now) {
@@ -205,9 +226,8 @@ static uint64_t drain(struct vnpu_process *self, uint64_t now) {
 
     if (watch->closing_us == 0)
         watch->closing_us = watch->beat_us = watch->let_us = now;
-    if (!runs(self) || vnpu_lanes_drained(self)) {
+    if (!runs(self) || drained_for_good(self)) {
         watch->closing_us = 0;
-        vnpu_store(&self->let_through, 0);
         end_running(self);
         pass_all(self, now);
         return now + VNPU_BEAT_US;
@@ -252,7 +272,7 @@ static uint64_t watch_idle(struct vnpu_process *self, uint64_t now) {
     for (uint32_t index = 0; index < self->seat_count; index++) {
         uint64_t turn = vnpu_load(&self->seats[index].registry->turn);
 
-        if (!vnpu_gate_open(turn, self->seats[index].tenant) || siblings_run(self, index, vnpu_turn_start(turn)))
+        if (!vnpu_gate_open(turn, self->seats[index].tenant) || siblings_run(self, index))
             continue;
         vnpu_want_no_more(&self->seats[index]);
         vnpu_close(&self->seats[index], turn);
@@ -261,10 +281,23 @@ static uint64_t watch_idle(struct vnpu_process *self, uint64_t now) {
 }
 
 /* Card after card in the order of their numbers, so that two containers never hold what the other waits for. */
-static void want_next_card(struct vnpu_process *self, uint64_t now) {
-    for (uint32_t index = 1; index < self->seat_count && holds(&self->seats[index - 1]); index++)
-        if (!holds(&self->seats[index]))
-            vnpu_want(&self->seats[index], now);
+static void want_in_order(struct vnpu_process *self, uint64_t now) {
+    bool before = true;
+
+    for (uint32_t index = 0; index < self->seat_count; index++) {
+        struct vnpu_seat *seat = &self->seats[index];
+        uint64_t turn = vnpu_load(&seat->registry->turn);
+        bool held = vnpu_holder(turn) == seat->tenant;
+
+        if (before && !held && anybody_waits(self)) {
+            vnpu_want(seat, now);
+        } else if (!before) {
+            vnpu_want_no_more(seat);
+            if (held && !runs(self) && vnpu_gate_open(turn, seat->tenant))
+                vnpu_close(seat, turn);
+        }
+        before = before && held;
+    }
 }
 
 uint64_t vnpu_gate_tend(struct vnpu_process *self, uint64_t now) {
@@ -275,8 +308,8 @@ uint64_t vnpu_gate_tend(struct vnpu_process *self, uint64_t now) {
 
     if (vnpu_load(&self->limiter_gone_us) != 0)
         follow_limiter(self);
-    if (anybody_waits(self) && self->seat_count > 1)
-        want_next_card(self, now);
+    if (self->seat_count > 1)
+        want_in_order(self, now);
     for (uint32_t index = 0; index < self->seat_count; index++) {
         struct vnpu_seat *seat = &self->seats[index];
         bool others = vnpu_others_want(seat);

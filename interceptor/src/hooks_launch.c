@@ -15,10 +15,14 @@
                                                                                                                        \
         if (!vnpu_begin(&call, VNPU_HOOK_##symbol, library))                                                           \
             return call.result;                                                                                        \
-        if (call.outermost && !vnpu_launch(call.self, queue))                                                          \
+        struct vnpu_lane *lane = call.outermost ? vnpu_lane(call.self, queue) : NULL;                                  \
+        if (call.outermost && (lane == NULL || !vnpu_launch(call.self, lane))) {                                       \
             call.result = vnpu_denied(library);                                                                        \
-        else                                                                                                           \
-            call.result = ((int(*) parameters)call.real)arguments;                                                     \
+            return vnpu_end(&call);                                                                                    \
+        }                                                                                                              \
+        call.result = ((int(*) parameters)call.real)arguments;                                                         \
+        if (lane != NULL)                                                                                              \
+            vnpu_launched(lane);                                                                                       \
         return vnpu_end(&call);                                                                                        \
     }
 #include "hooks.def"

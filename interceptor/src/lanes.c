@@ -10,6 +10,9 @@
 
 enum { EVENT_DONE = 1, CAPTURING = 1, POLL_MS = 20, CLAMP_NS = 1000000000 };
 
+static char no_stream;
+#define NO_STREAM ((void *)&no_stream)
+
 /* The functions of CANN that this needs; without them launches are not paced, and turns end by their deadline alone. */
 static struct {
     int (*event_create)(void **event);
@@ -54,70 +57,132 @@ static void *current_context(void) {
     return cann.context_get != NULL && cann.context_get(&context) == 0 ? context : NULL;
 }
 
-static struct vnpu_lane *find(struct vnpu_lanes *lanes, void *stream, void *context) {
-    struct vnpu_lane *lane = lanes->first;
+/* The lane of a thread that ended, or any that is free for another stream. */
+static struct vnpu_lane *find_free(struct vnpu_lanes *lanes, void *stream, void *context) {
+    struct vnpu_lane *spare = NULL;
 
-    while (lane != NULL && (lane->stream != stream || lane->context != context))
-        lane = lane->next;
-    return lane;
+    for (struct vnpu_lane *lane = lanes->first; lane != NULL; lane = lane->next) {
+        if (vnpu_load(&lane->owned))
+            continue;
+        if (lane->stream == stream && lane->context == context)
+            return lane;
+        if (lane->stream == NO_STREAM)
+            spare = lane;
+    }
+    return spare;
 }
 
-static struct vnpu_lane *find_or_make(struct vnpu_process *self, void *stream) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
+/* What a thread remembers: its lanes, the one used last in front. */
+struct memory {
+    struct vnpu_process *process;
+    uint32_t generation;
+    uint32_t count;
+    struct vnpu_lane *lanes[VNPU_LANES_REMEMBERED];
+};
+
+static __thread struct memory memory;
+static pthread_key_t at_thread_end;
+
+/* A thread that ends leaves its lanes to the next one that comes. */
+static void disown(void *argument) {
+    struct memory *ended = argument;
+
+    pthread_mutex_lock(&ended->process->lanes.lock);
+    if (ended->generation == ended->process->lanes.generation)
+        for (uint32_t index = 0; index < ended->count; index++)
+            vnpu_store(&ended->lanes[index]->owned, 0);
+    pthread_mutex_unlock(&ended->process->lanes.lock);
+}
+
+static void prepare(void) {
+    pthread_key_create(&at_thread_end, disown);
+    find_functions();
+}
+
+static struct vnpu_lane *find_or_make(struct vnpu_process *self, void *stream, void *context) {
     struct vnpu_lanes *lanes = &self->lanes;
 
-    pthread_once(&once, find_functions);
-    void *context = current_context();
     pthread_mutex_lock(&lanes->lock);
-    struct vnpu_lane *lane = find(lanes, stream, context);
+    struct vnpu_lane *lane = find_free(lanes, stream, context);
     if (lane == NULL && (lane = calloc(1, sizeof *lane)) != NULL) {
-        lane->stream = stream;
-        lane->context = context;
         lane->next = lanes->first;
         lanes->first = lane;
+    }
+    if (lane != NULL) {
+        lane->context = context;
+        vnpu_store(&lane->stream, stream);
+        vnpu_store(&lane->owned, 1);
     }
     pthread_mutex_unlock(&lanes->lock);
     return lane;
 }
 
+/* The first thread that needs them finds the functions; a generation says which of what a thread remembers still holds.
+ */
+static void remember_nothing(struct vnpu_process *self, uint32_t generation) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, prepare);
+    memory = (struct memory){.process = self, .generation = generation};
+    pthread_setspecific(at_thread_end, &memory);
+}
+
+static struct vnpu_lane *recall(struct vnpu_process *self, void *stream) {
+    void *context = stream == NULL ? current_context() : NULL;
+    uint32_t index = 0;
+
+    while (index < memory.count && (vnpu_load(&memory.lanes[index]->stream) != stream ||
+                                    (stream == NULL && memory.lanes[index]->context != context)))
+        index++;
+    if (index == memory.count) {
+        struct vnpu_lane *lane = find_or_make(self, stream, current_context());
+
+        if (lane == NULL)
+            return NULL;
+        if (index == VNPU_LANES_REMEMBERED) {
+            index--;
+            vnpu_store(&memory.lanes[index]->owned, 0);
+        }
+        memory.lanes[index] = lane;
+        memory.count = index + 1;
+    }
+    struct vnpu_lane *found = memory.lanes[index];
+    memory.lanes[index] = memory.lanes[0];
+    memory.lanes[0] = found;
+    return found;
+}
+
 struct vnpu_lane *vnpu_lane(struct vnpu_process *self, void *stream) {
-    static __thread struct {
-        struct vnpu_lane *lane;
-        void *stream;
-        uint32_t generation;
-    } known;
     uint32_t generation = vnpu_load_relaxed(&self->lanes.generation);
 
+    if (memory.generation != generation || memory.process != self)
+        remember_nothing(self, generation);
     /* The default stream is another one in each context. */
-    if (stream != NULL && known.lane != NULL && known.stream == stream && known.generation == generation)
-        return known.lane;
-    known.lane = find_or_make(self, stream);
-    known.stream = stream;
-    known.generation = generation;
-    return known.lane;
+    if (stream != NULL && memory.count > 0 && vnpu_load_relaxed(&memory.lanes[0]->stream) == stream)
+        return memory.lanes[0];
+    return recall(self, stream);
 }
 
-static void destroy_event(void *event) {
-    if (event != NULL && cann.event_destroy != NULL)
-        cann.event_destroy(event);
+static void destroy_event(void **event) {
+    if (*event != NULL && cann.event_destroy != NULL)
+        cann.event_destroy(*event);
+    *event = NULL;
 }
 
+/* The lane stays where its thread remembers it, and serves another stream later. */
 void vnpu_lane_end(struct vnpu_process *self, void *stream) {
     pthread_mutex_lock(&self->lanes.lock);
-    for (struct vnpu_lane **at = &self->lanes.first; *at != NULL;) {
-        struct vnpu_lane *lane = *at;
-
-        if (stream == NULL || lane->stream != stream) {
-            at = &lane->next;
+    for (struct vnpu_lane *lane = self->lanes.first; lane != NULL; lane = lane->next) {
+        if (stream == NULL || lane->stream != stream)
             continue;
-        }
-        *at = lane->next;
-        vnpu_add(&self->lanes.generation, 1);
         for (uint32_t index = 0; index < VNPU_MARKS; index++)
-            destroy_event(lane->marks[index].event);
-        destroy_event(lane->last.event);
-        destroy_event(lane->drain);
-        free(lane);
+            destroy_event(&lane->marks[index].event);
+        destroy_event(&lane->last.event);
+        destroy_event(&lane->drain);
+        lane->count = 0;
+        lane->estimate_ns = 0;
+        vnpu_store(&lane->pace_at, 0);
+        vnpu_store(&lane->stream, NO_STREAM);
     }
     pthread_mutex_unlock(&self->lanes.lock);
 }
@@ -204,7 +269,9 @@ static void wait_for_oldest(struct vnpu_lane *lane, uint64_t deadline) {
     }
 }
 
-void vnpu_lane_pace(struct vnpu_lane *lane, uint64_t ticket, uint64_t turn, uint64_t window_us) {
+void vnpu_lane_pace(struct vnpu_lane *lane, uint64_t turn, uint64_t window_us) {
+    uint64_t ticket = vnpu_load_relaxed(&lane->tickets) + 1;
+
     if (!can_mark())
         return;
     pthread_mutex_lock(&lane->lock);
@@ -239,9 +306,11 @@ uint64_t vnpu_lanes_tickets(struct vnpu_process *self) {
 }
 
 static bool lane_drained(struct vnpu_lane *lane) {
-    uint64_t tickets = vnpu_load(&lane->tickets);
+    uint64_t tickets = vnpu_load_ordered(&lane->tickets);
 
-    if (lane->drained == tickets)
+    if (vnpu_load(&lane->finished) != tickets)
+        return false;
+    if (lane->drained == tickets || lane->stream == NO_STREAM)
         return true;
     if (cann.context_set != NULL && lane->context != NULL && cann.context_set(lane->context) != 0)
         return true; /* the context is gone, and all work with it */
