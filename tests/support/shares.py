@@ -68,9 +68,7 @@ def sharing(machine: Machine, directory: Path, loads: list[Load], *, preload: bo
                 env["LD_PRELOAD"] = str(native.library())
             for arguments in load.arguments:
                 command = [str(native.client("load")), *arguments.split()]
-                process = subprocess.Popen(
-                    command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-                )
+                process = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
                 stack.callback(_end, process)
                 load.processes.append(process)
         for load in loads:

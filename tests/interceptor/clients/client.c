@@ -48,6 +48,8 @@ static unsigned char buffers[BUFFERS][BUFFER_BYTES] __attribute__((aligned(64)))
     NAME(aclrtCreateStream)                                                                                            \
     NAME(aclrtSynchronizeStream)                                                                                       \
     NAME(aclrtSynchronizeDevice)                                                                                       \
+    NAME(rtStreamBeginCapture)                                                                                         \
+    NAME(rtStreamEndCapture)                                                                                           \
     NAME(dcmi_init)
 #define VNPU_ALLOCATE(library, name, ...) NAME(name)
 #define VNPU_FREE(library, name, ...)     NAME(name)
@@ -141,7 +143,9 @@ struct burst {
 
 static void *burst_thread(void *argument) {
     struct burst *burst = argument;
+    const long device[ARGUMENTS] = {0};
 
+    apply(find("aclrtSetDevice"), device);
     for (long index = 0; index < burst->count; index++)
         burst->successes += apply(burst->f, burst->arguments) == 0;
     return NULL;

@@ -1,7 +1,7 @@
 /* Keeps a card busy: load KERNEL_US [sync] [think MICROSECONDS] [cards N].
  *
- * Says "ready" when it is set up, begins at the first line on standard input, and ends at its end; then it tells how many
- * launches there were, and the longest that one took, in microseconds. */
+ * Says "ready" when it is set up, begins at the first line on standard input, and ends at its end; then it tells how
+ * many launches there were, and the longest that one took, in microseconds. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

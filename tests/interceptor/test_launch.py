@@ -1,0 +1,202 @@
+"""Launches: each goes through the gate once, captures do not, and nobody waits for the dead."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from interceptor import region
+from tests.support import native
+from tests.support.containers import Container, eventually, kill
+from tests.support.npu_client import NOT_SUPPORTED, Client, Machine, client
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+DENIED = 507899
+KERNEL_MAGIC = 0x4C454E52454B494E
+NOT_SIMULATED = {"aclmdlExecute", "aclmdlExecuteAsync", "aclmdlExecuteAsyncV2", "aclmdlExecuteV2"}
+
+
+def launches() -> list[str]:
+    text = (native.TOP / "interceptor" / "src" / "hooks.def").read_text()
+    return re.findall(r"^VNPU_LAUNCH\(\w+, (\w+)", text, re.MULTILINE)
+
+
+@pytest.fixture(params=["nested", "fused"])
+def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
+    return Machine(tmp_path / "npu", request.param)
+
+
+@pytest.fixture
+def kept(container: Container) -> Iterator[Container]:
+    with container.running():
+        yield container
+
+
+def holder(container: Container) -> int | None:
+    return region.read_registry(container.registry_path()).holder
+
+
+def waits(container: Container) -> int:
+    return container.read().cards[0].waits
+
+
+def has_work(container: Container, pid: int) -> bool:
+    """Whether a process says that it launched in this turn."""
+    layouts = region.ffi()
+    content = container.region_path.read_bytes()
+    view = layouts.from_buffer("struct vnpu_region *", content.ljust(layouts.sizeof("struct vnpu_region"), b"\0"))
+    start = region.read_registry(container.registry_path()).start_us
+    running = {view.slots[slot].pid: view.books[0].slots[slot].running for slot in range(view.slots_used)}
+    return start != 0 and running.get(pid) == start
+
+
+def kernel(npu: Client, microseconds: int) -> None:
+    """Describes a kernel in buffer k."""
+    npu.ask(f"poke k 0 64 {KERNEL_MAGIC}")
+    npu.ask(f"poke k 8 64 {microseconds * 1000}")
+
+
+def launch(npu: Client, stream: str = "0") -> int | None:
+    return npu.call("rtKernelLaunch", 0, 1, "@k", 32, 0, stream)
+
+
+@pytest.mark.parametrize("way", ["linked", "local"])
+def test_every_way_to_launch_takes_the_turn(kept: Container, machine: Machine, way: str) -> None:
+    missing = set()
+    for name in launches():
+        with client(kept, machine, way=way) as npu:
+            assert not has_work(kept, npu.process.pid)
+            # No arguments: the gate is in front of the real call, which then refuses them.
+            if npu.call(name, 0, 0, 0, 0, 0, 0, 0, 0) in {None, NOT_SUPPORTED} and not has_work(kept, npu.process.pid):
+                missing.add(name)
+                continue
+            assert has_work(kept, npu.process.pid), name
+            assert holder(kept) == kept.read().cards[0].tenant
+    assert missing <= NOT_SIMULATED
+
+
+def test_a_launch_reaches_the_card(kept: Container, machine: Machine) -> None:
+    with client(kept, machine) as npu:
+        kernel(npu, 100)
+        for _ in range(20):
+            assert launch(npu) == 0
+        assert npu.call("aclrtSynchronizeDevice") == 0
+        assert machine.status()["cards"][0]["kernels"] == 20
+
+
+def test_a_capture_waits_for_nothing_and_a_replay_for_the_turn(kept: Container, machine: Machine) -> None:
+    with client(kept, machine) as npu:
+        kernel(npu, 100)
+        assert npu.call("aclrtCreateStream", "&s") == 0
+        assert npu.call("rtStreamBeginCapture", "$s", 0) == 0
+        for _ in range(40):
+            assert launch(npu, "$s") == 0
+        assert waits(kept) == 0, "what is recorded does not run"
+        assert npu.call("rtStreamEndCapture", "$s", "&g") == 0
+        assert npu.call("aclmdlRIExecuteAsync", "$g", "$s") == 0
+        assert holder(kept) == kept.read().cards[0].tenant
+        assert npu.call("aclrtSynchronizeStream", "$s") == 0
+        assert machine.status()["cards"][0]["busy_ns"] >= 40 * 100_000
+
+
+def test_streams_come_and_go(kept: Container, machine: Machine) -> None:
+    with client(kept, machine, NPU_SIM_EVENT_LIMIT="64") as npu:
+        kernel(npu, 10)
+        for _ in range(40):
+            assert npu.call("aclrtCreateStream", "&s") == 0
+            for _ in range(3):
+                assert launch(npu, "$s") == 0
+            assert npu.call("aclrtSynchronizeStream", "$s") == 0
+            assert npu.call("aclrtDestroyStream", "$s") == 0
+
+
+def test_threads_launch_side_by_side(kept: Container, machine: Machine) -> None:
+    with client(kept, machine) as npu:
+        kernel(npu, 10)
+        assert npu.call("aclrtCreateStream", "&s") == 0
+        assert npu.ask("burst 200 rtKernelLaunch 0 1 @k 32 0 $s") == "400"
+        assert npu.call("aclrtSynchronizeStream", "$s") == 0
+        assert machine.status()["cards"][0]["kernels"] == 400
+
+
+def test_an_idle_holder_gives_way_at_once(kept: Container, neighbour: Container, machine: Machine) -> None:
+    with neighbour.running(), client(kept, machine) as npu, client(neighbour, machine) as other:
+        for one in (npu, other):
+            kernel(one, 10)
+        assert launch(npu) == 0
+        assert npu.call("aclrtSynchronizeDevice") == 0
+        assert launch(other) == 0
+        assert holder(kept) == neighbour.read().cards[0].tenant
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_others_go_on_when_a_holder_is_killed_or_stopped(
+    kept: Container, neighbour: Container, machine: Machine, number: signal.Signals
+) -> None:
+    with neighbour.running(), client(kept, machine) as npu, client(neighbour, machine) as other:
+        for one in (npu, other):
+            kernel(one, 1000)
+        assert launch(npu) == 0
+        kill(npu.process.pid, number)
+        before = time.monotonic()
+        assert launch(other) == 0
+        assert time.monotonic() - before < 1
+        if number == signal.SIGSTOP:
+            kill(npu.process.pid, signal.SIGCONT)
+            assert launch(npu) == 0
+
+
+def test_launches_wait_for_a_limiter_that_died_and_then_fail(container: Container, machine: Machine) -> None:
+    with (
+        container.running(),
+        client(container, machine, library=native.testing_library(), VNPU_TEST_GONE_MS="1500") as npu,
+    ):
+        kernel(npu, 10)
+        assert launch(npu) == 0
+        limiter, guardian = container.pids()
+        kill(guardian, signal.SIGSTOP)
+        kill(limiter)
+        kill(guardian)
+        assert eventually(lambda: launch(npu) == DENIED)
+        assert container.limiter("start").returncode == 0
+        assert eventually(lambda: launch(npu) == 0)
+
+
+def test_a_limiter_that_comes_back_is_hardly_noticed(container: Container, machine: Machine) -> None:
+    with container.running(), client(container, machine) as npu:
+        kernel(npu, 10)
+        for _ in range(3):
+            generation = container.read().generation
+            kill(container.pids()[0])
+            assert eventually(lambda before=generation: container.read().generation > before)
+            assert launch(npu) == 0
+
+
+@pytest.mark.parametrize("point", ["handed-over", "closed", "passing"])
+@pytest.mark.parametrize("action", ["kill", "stop"])
+def test_a_death_in_the_middle_of_a_change_of_turns(
+    kept: Container, neighbour: Container, machine: Machine, point: str, action: str
+) -> None:
+    with (
+        neighbour.running(),
+        client(kept, machine, library=native.testing_library(), VNPU_FAULT=f"{point}:{action}:2") as npu,
+        client(neighbour, machine) as other,
+    ):
+        kernel(npu, 500)
+        kernel(other, 500)
+        assert npu.process.stdin is not None
+        npu.process.stdin.write("burst 300 rtKernelLaunch 0 1 @k 32 0 0\n")
+        npu.process.stdin.flush()
+        longest = 0.0
+        for _ in range(150):
+            before = time.monotonic()
+            assert launch(other) == 0
+            longest = max(longest, time.monotonic() - before)
+        assert longest < 2
