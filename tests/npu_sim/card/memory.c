@@ -14,31 +14,36 @@ static void release(struct sim_memory *m, struct sim_memory_process *row) {
     row->app = row->overhead = 0;
 }
 
-static bool holds(const struct sim_memory_process *row) {
-    return row->app || row->overhead;
-}
-
 static void release_dead(const struct sim_state *state, struct sim_memory *m) {
-    for (uint32_t i = 0; i < m->lengths[SIM_MEMORY_PROCESSES]; i++)
-        if (holds(&m->processes[i]) && !sim_alive(state, i, m->processes[i].generation))
-            release(m, &m->processes[i]);
+    uint32_t *length = &m->lengths[SIM_MEMORY_PROCESSES];
+    for (uint32_t i = 0; i < *length;) {
+        struct sim_memory_process *row = &m->processes[i];
+        if (sim_alive(state, row->slot, row->generation)) {
+            i++;
+        } else {
+            release(m, row);
+            *row = m->processes[--*length];
+        }
+    }
 }
 
-/* The row of this process; what an earlier holder of the slot left in it has been released. NULL when the slot has a
- * later holder: then this is a thread of a killed process on its way out, and nothing of it counts any more. */
+static struct sim_memory_process *find_row(const struct sim_self *self, struct sim_memory *m) {
+    for (uint32_t i = 0; i < m->lengths[SIM_MEMORY_PROCESSES]; i++)
+        if (m->processes[i].slot == self->slot && m->processes[i].generation == self->generation)
+            return &m->processes[i];
+    return NULL;
+}
+
+/* The row of this process, made on first use. NULL when it does not live any more: then this is a thread of a killed
+ * process on its way out, and nothing that it does counts. */
 static struct sim_memory_process *own_row(const struct sim_self *self, struct sim_memory *m) {
-    for (uint32_t *n = &m->lengths[SIM_MEMORY_PROCESSES]; *n <= self->slot; ++*n)
-        m->processes[*n] = (struct sim_memory_process){0};
+    struct sim_memory_process *row = find_row(self, m);
+    if (row || !sim_alive(self->state, self->slot, self->generation))
+        return row;
     for (uint32_t *n = &m->lengths[SIM_MEMORY_TAGS]; *n <= self->tag; ++*n)
         m->tags[*n] = (struct sim_memory_tag){0};
-    struct sim_memory_process *row = &m->processes[self->slot];
-    if ((int32_t)(self->generation - row->generation) < 0)
-        return NULL;
-    if (row->generation != self->generation) {
-        release(m, row);
-        row->generation = self->generation;
-        row->tag = self->tag;
-    }
+    row = &m->processes[m->lengths[SIM_MEMORY_PROCESSES]++];
+    *row = (struct sim_memory_process){.slot = self->slot, .generation = self->generation, .tag = self->tag};
     return row;
 }
 
@@ -53,7 +58,7 @@ static bool exceeds(const struct sim_self *self, struct sim_memory *m) {
         return false;
     for (uint32_t i = 0; i < m->lengths[SIM_MEMORY_PROCESSES]; i++) {
         struct sim_memory_process *row = &m->processes[i];
-        if (row->tag == self->tag && holds(row) && i != self->slot && sim_dying(self->state, i))
+        if (row->tag == self->tag && row->slot != self->slot && sim_dying(self->state, row->slot))
             release(m, row);
     }
     return total(&m->tags[self->tag]) > limit;
@@ -80,7 +85,7 @@ static void take(const struct sim_self *self, struct sim_memory *m, uint64_t byt
 }
 
 static void give(const struct sim_self *self, struct sim_memory *m, uint64_t bytes, bool overhead) {
-    struct sim_memory_process *row = own_row(self, m);
+    struct sim_memory_process *row = find_row(self, m);
     if (!row || (overhead ? row->overhead : row->app) < bytes)
         return; /* released already, since this process was killed */
     struct sim_memory_tag *tag = &m->tags[self->tag];

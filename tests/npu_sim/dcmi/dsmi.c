@@ -167,7 +167,7 @@ DSMI_API int npu_sim_dsmi_processes(int logic, struct dcmi_proc_mem_info *proces
     for (uint32_t i = 0; i < memory->lengths[SIM_MEMORY_PROCESSES] && *count < room; i++) {
         uint64_t bytes = memory->processes[i].app + memory->processes[i].overhead;
         if (bytes)
-            processes[(*count)++] = (struct dcmi_proc_mem_info){state->processes[i].pid, bytes};
+            processes[(*count)++] = (struct dcmi_proc_mem_info){state->processes[memory->processes[i].slot].pid, bytes};
     }
     free(memory);
     return 0;

@@ -79,8 +79,9 @@ static uint64_t busy_of(const struct view *v, uint32_t slot, uint32_t generation
 static void put_process_on_card(const struct view *v, uint32_t slot, uint32_t generation, uint32_t i) {
     const struct sim_memory *m = &v->memory[i];
     struct sim_memory_process held = {0};
-    if (slot < m->lengths[SIM_MEMORY_PROCESSES] && m->processes[slot].generation == generation)
-        held = m->processes[slot];
+    for (uint32_t row = 0; row < m->lengths[SIM_MEMORY_PROCESSES]; row++)
+        if (m->processes[row].slot == slot && m->processes[row].generation == generation)
+            held = m->processes[row];
     fprintf(v->out, "%s{\"card\": %u, \"app\": %" PRIu64 ", \"overhead\": %" PRIu64 ", \"busy_ns\": %" PRIu64 "}",
             i ? ", " : "", i, held.app, held.overhead, busy_of(v, slot, generation, i));
 }

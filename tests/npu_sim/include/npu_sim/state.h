@@ -112,13 +112,15 @@ struct sim_memory_tag {
 };
 
 struct sim_memory_process {
+    uint32_t slot;
     uint32_t generation;
     uint32_t tag;
+    uint32_t pad;
     uint64_t app;
     uint64_t overhead;
 };
 
-/* The memory of one card. */
+/* The memory of one card. A process has a row once it has held any; rows of the dead are taken out. */
 struct sim_memory {
     uint32_t lengths[SIM_LENGTHS];
     uint64_t used;
