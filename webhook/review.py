@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from vnpu.admission import rules
 from vnpu.errors import ABSENT, AnnotationError, ConfigError, FieldError, InputError, QuantityError, RequestError
@@ -64,8 +64,7 @@ class Context:
     chips: ChipTable
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """What logs and metrics tell of a request; never a value of its object.
 
     Attributes:
@@ -89,8 +88,7 @@ class Record:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """The answer to a request.
 
     Attributes:
@@ -108,8 +106,7 @@ class Answer:
     fault: Exception | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Verdict:
+class _Verdict(NamedTuple):
     decision: Decision
     reason: Reason
     message: str

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,8 +58,7 @@ class UnreadableError(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What an API server asks.
 
     Attributes:
