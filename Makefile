@@ -1,4 +1,4 @@
-# make setup | run | serve | test | native | lint | bench | fuzz | fmt | clean; all of them work on a fresh checkout.
+# make setup | run | serve | test | native | torture | lint | bench | fuzz | fmt | clean; all of them work on a fresh checkout.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -34,11 +34,15 @@ programs: setup
 	$(MAKE) -C interceptor -j2 native testing units ZIG='$(ZIG)'
 	$(MAKE) -C tests/npu_sim -j2 all
 
+torture: setup native
+	$(BIN)/python -m tests.support.torture $(or $(SECONDS),60) $(or $(PROCESSES),64)
+
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h')
 
 bench: setup
 	$(BIN)/python tests/bench/run.py
