@@ -1,17 +1,16 @@
 from __future__ import annotations
 
+import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.simulated_npu import Machine
+from tests.support.simulated_npu import WIRINGS, Machine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-WIRINGS = ("nested", "fused")
 
 
 @pytest.fixture
@@ -29,8 +28,10 @@ def machine(state: Path) -> Machine:
     return machine
 
 
-@pytest.fixture(params=WIRINGS)
+@pytest.fixture(params=[*WIRINGS, "sanitize/nested"])
 def wired(request: pytest.FixtureRequest, machine: Machine) -> Machine:
-    """The same under each wiring."""
+    """The same under each wiring, and once under AddressSanitizer and UndefinedBehaviorSanitizer."""
+    if request.param.startswith("sanitize/") and shutil.which("cc") is None:
+        pytest.skip("no system compiler, whose sanitizers this needs")
     machine.wiring = request.param
     return machine

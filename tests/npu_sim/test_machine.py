@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -39,7 +38,7 @@ def test_whoever_comes_first_makes_the_machine_and_all_use_the_same(none_yet: Ma
         assert racer.stdout is not None
         assert racer.stdout.readline().startswith("0 ")
     assert none_yet.card()["used"] == 16 * MIB
-    assert os.listdir(none_yet.state.parent) == ["machine"]
+    assert [path.name for path in none_yet.state.parent.iterdir()] == ["machine"]
     for racer in racers:
         racer.communicate()
 
@@ -64,7 +63,7 @@ def test_knobs_that_make_no_sense_are_refused(none_yet: Machine, knob: str) -> N
 def test_bad_environment_makes_no_machine(none_yet: Machine) -> None:
     result = none_yet.run("npu-sim", "create", NPU_SIM_MEMORY_MIB="much")
     assert (result.returncode, "NPU_SIM_MEMORY_MIB=much" in result.stderr) == (1, True)
-    assert os.listdir(none_yet.state.parent) == []
+    assert list(none_yet.state.parent.iterdir()) == []
 
 
 def test_wrong_calls_of_the_tool(machine: Machine) -> None:

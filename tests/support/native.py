@@ -34,8 +34,8 @@ def _make(folder: str, *arguments: str) -> None:
 
 @cache
 def simulator(wiring: str) -> Path:
-    """The directory of the simulated CANN in one wiring: ``nested``, ``fused`` or ``old``."""
-    _make("tests/npu_sim", "all")
+    """The directory of the simulated CANN in one wiring: ``nested``, ``fused`` or ``old``, or ``sanitize/nested``."""
+    _make("tests/npu_sim", "sanitize" if wiring.startswith("sanitize/") else "all")
     return BUILD / "npu_sim" / wiring
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from tests.support import native
 
 if TYPE_CHECKING:
+    import signal
     from pathlib import Path
+
+WIRINGS = ("nested", "fused")
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -23,6 +25,9 @@ APP = 33
 RUNTIME = 7
 HUGE = 1 << 17
 KERNEL_MAGIC = 0x4C454E52454B494E
+
+ASAN_OPTIONS = "detect_leaks=0:verify_asan_link_order=0"
+"""Processes are killed with what they hold, and some have a library preloaded."""
 
 CONTEXT_NULL = 107002
 OUT_OF_MEMORY = 207001
@@ -55,7 +60,7 @@ class Client:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -135,7 +140,8 @@ class Machine:
         return native.simulator(self.wiring)
 
     def environment(self, **env: str) -> dict[str, str]:
-        return {**os.environ, "NPU_SIM_STATE": str(self.state), **self.env, **env}
+        own = {"NPU_SIM_STATE": str(self.state), "ASAN_OPTIONS": ASAN_OPTIONS}
+        return {**os.environ, **own, **self.env, **env}
 
     def run(self, tool: str, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
         command = [str(self.folder / tool), *arguments]

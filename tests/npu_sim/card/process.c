@@ -50,22 +50,55 @@ static uint64_t pid_namespace(void) {
     return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
 }
 
+/* Fills `line` with the line of a file that begins with `key`, or with all of a file of one line; 0 or an errno. */
+static int read_line(const char *path, const char *key, char *line, int room) {
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return errno;
+    int result = ENODATA;
+    while (result && fgets(line, room, file))
+        result = strncmp(line, key, strlen(key)) == 0 ? 0 : ENODATA;
+    if (result && ferror(file))
+        result = ESRCH; /* the thread ended while its file was open */
+    fclose(file);
+    return result;
+}
+
+/* SIGKILL is put on every thread of a process that is killed or exits, before the first of them ends; what was sent to
+ * the process as a whole stays with it to the end. */
+static bool kill_pending(const char *path) {
+    static const char *const keys[] = {"SigPnd:", "ShdPnd:"};
+    for (int i = 0; i < 2; i++) {
+        char line[128];
+        int error = read_line(path, keys[i], line, sizeof line);
+        if (error)
+            return error == ENOENT || error == ESRCH;
+        if (strtoull(line + strlen(keys[i]), NULL, 16) & 1ull << (SIGKILL - 1))
+            return true;
+    }
+    return false;
+}
+
+/* A thread on its last way through the kernel says so in its flags, the ninth word of its stat. */
+static bool exiting(const char *path) {
+    const unsigned long flag = 0x4;
+    char line[1024];
+    int error = read_line(path, "", line, sizeof line);
+    const char *at = error ? NULL : strrchr(line, ')');
+    for (int word = 2; at && word < 9; word++)
+        at = strchr(at + 1, ' ');
+    return at ? strtoul(at, NULL, 10) & flag : error == ENOENT || error == ESRCH;
+}
+
 bool sim_dying(const struct sim_state *state, uint32_t slot) {
     const struct sim_process *process = &state->processes[slot];
     if (process->pid_ns == 0 || process->pid_ns != pid_namespace())
         return false;
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/task/%d/status", process->pid, process->helper);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return errno == ENOENT || errno == ESRCH;
-    unsigned long long pending = 0;
-    char line[128];
-    while (fgets(line, sizeof line, file))
-        if (sscanf(line, "SigPnd: %llx", &pending) == 1)
-            break;
-    fclose(file);
-    return pending & 1ull << (SIGKILL - 1); /* kill and exit both put it on every thread before the first one ends */
+    char status[64], helper[64], leader[64];
+    snprintf(status, sizeof status, "/proc/%d/task/%d/status", process->pid, process->helper);
+    snprintf(helper, sizeof helper, "/proc/%d/task/%d/stat", process->pid, process->helper);
+    snprintf(leader, sizeof leader, "/proc/%d/stat", process->pid);
+    return kill_pending(status) || exiting(helper) || exiting(leader);
 }
 
 static bool claim(struct sim_process *process) {

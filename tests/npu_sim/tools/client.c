@@ -6,7 +6,7 @@
  * Libraries are loaded RTLD_LOCAL and names looked up in their handles; with --global they are loaded RTLD_GLOBAL and
  * looked up as RTLD_DEFAULT does. Lines on stdin:
  *
- *   NAME ARG...              calls a function of the libraries; arguments are whole numbers (up to 10)
+ *   NAME ARG...              calls a function of the libraries; arguments are whole numbers (up to 12)
  *   repeat N NAME ARG...     the same up to N times, until it does not return 0
  *   fork NAME ARG...         the same in a child made by fork; clone: in one made by the bare system call
  *   thread NAME ARG...       the same in a thread of its own
@@ -35,7 +35,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ARGUMENTS 10
+#define ARGUMENTS 12
 #define VARIABLES 256
 #define BYTES     512
 
@@ -45,7 +45,7 @@ struct variable {
 };
 
 typedef uint64_t function(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
-                          uint64_t);
+                          uint64_t, uint64_t, uint64_t);
 
 struct call {
     function *function;
@@ -97,7 +97,8 @@ static void run(struct call *call) {
     const uint64_t *a = call->arguments;
     uint64_t start = now();
     for (call->done = 0; call->done < call->times && call->code == 0; call->done++)
-        call->code = (int)call->function(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9]);
+        call->code = (int)call->function(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10],
+                                          a[11]);
     call->ns = now() - start;
 }
 
