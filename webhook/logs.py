@@ -7,6 +7,7 @@ import logging
 import sys
 import time
 import traceback
+from collections import deque
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -18,6 +19,8 @@ LOGGER: Final = logging.getLogger("webhook")
 
 # ASCII, so that no text of a request can break or fake a line.
 _encoded: Final = json.JSONEncoder(ensure_ascii=True, default=str).encode
+_waiting: Final[deque[bytes]] = deque()
+_deferred = False
 
 
 class JsonFormatter(logging.Formatter):
@@ -47,8 +50,7 @@ def set_up() -> None:
 def log_answer(answer: Answer, milliseconds: float) -> None:
     """One line for one request: who was asked for, what came of it, how long it took; never a value of the object.
 
-    It goes past :mod:`logging`, whose records take longer to make than this line. A log that nobody takes is no reason
-    to refuse a pod.
+    It goes past :mod:`logging`, whose records take longer to make than this line.
     """
     record = answer.record
     line = {
@@ -67,9 +69,31 @@ def log_answer(answer: Answer, milliseconds: float) -> None:
     }
     if answer.fault is not None:
         line["traceback"] = _places(answer.fault)
-    with suppress(OSError):
-        sys.stdout.buffer.write(f"{_encoded(line)}\n".encode())
-        sys.stdout.buffer.flush()
+    _waiting.append(f"{_encoded(line)}\n".encode())
+    if not _deferred:
+        write_out()
+
+
+def defer() -> None:
+    """From now on, leave the lines of reviews to whoever calls :func:`write_out`.
+
+    Each write lets go of the interpreter, and under load another thread takes it. So threads that answer requests had
+    better not write.
+    """
+    global _deferred  # noqa: PLW0603 - there is one standard output
+    _deferred = True
+
+
+def write_out() -> None:
+    """Write the lines that wait. A log that nobody takes is no reason to refuse a pod."""
+    lines = bytearray()
+    with suppress(IndexError):
+        while True:
+            lines += _waiting.popleft()
+    if lines:
+        with suppress(OSError):
+            sys.stdout.buffer.write(lines)
+            sys.stdout.buffer.flush()
 
 
 def _moment(seconds: float) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gunicorn.http.errors import ParseException
 from gunicorn.workers.gthread import ThreadWorker
 
-from webhook import wire
+from webhook import logs, wire
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -22,7 +22,20 @@ _DROP_S: Final = 5.0
 
 
 class Worker(ThreadWorker):  # type: ignore[misc]
-    """gthread that answers with text, closes what it will not read, and counts its connections right."""
+    """gthread that answers and logs in its own way, closes what it will not read, and counts connections right."""
+
+    def init_process(self) -> None:
+        """Serve, until a signal ends it; log lines are written by the thread that waits for connections."""
+        logs.defer()
+        try:
+            super().init_process()
+        finally:
+            logs.write_out()
+
+    def wait_for_and_dispatch_events(self, timeout: float) -> None:
+        """One turn of the loop. It wakes up after each request, so that no line waits long."""
+        super().wait_for_and_dispatch_events(timeout)
+        logs.write_out()
 
     def handle_request(self, req: Any, conn: Any) -> bool:
         """Let the application answer.

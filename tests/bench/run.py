@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import statistics
 import subprocess
 import sys
@@ -174,9 +175,11 @@ def import_figures() -> Iterator[Figure]:
 
 
 def milliseconds_of(code: str) -> float:
-    start = time.perf_counter()
+    """Processor time of a Python of its own; by the clock it would measure who else runs."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     run_python(code)
-    return (time.perf_counter() - start) * 1000
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
 
 
 def run_python(code: str) -> str:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
@@ -31,11 +31,13 @@ class Server:
         process: the master process.
         ready: its ready line.
         log: every line so far, parsed.
+        reader: the thread that reads them, until the server ends.
     """
 
     process: subprocess.Popen[bytes]
     ready: dict[str, Any]
-    log: list[dict[str, Any]] = field(default_factory=list)
+    log: list[dict[str, Any]]
+    reader: threading.Thread
 
     @property
     def url(self) -> str:
@@ -63,9 +65,11 @@ class Server:
         return Connection(context.wrap_socket(plain, server_hostname=host))
 
     def stop(self) -> int:
-        """SIGTERM; gives the exit code."""
+        """SIGTERM; gives the exit code, when the log is complete."""
         self.process.terminate()
-        return self.process.wait(TIMEOUT_S)
+        code = self.process.wait(TIMEOUT_S)
+        self.reader.join(TIMEOUT_S)
+        return code
 
 
 class Connection:
@@ -128,7 +132,7 @@ def running(*arguments: str, temporary: Path) -> Iterator[Server]:
                 raise AssertionError(f"the server ended without a ready line: {log}")
             reader = threading.Thread(target=lambda: log.extend(lines), daemon=True)
             reader.start()
-            yield Server(process, log[-1], log)
+            yield Server(process, log[-1], log, reader)
         finally:
             if process.poll() is None:
                 process.terminate()

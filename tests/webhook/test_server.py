@@ -12,6 +12,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,16 @@ def head(length: object = len(SOFT), *further: str, path: str = "/mutate") -> by
     return "\r\n".join((*lines, *further, "", "")).encode()
 
 
+def answered_uid(server: Server, uid: str) -> str:
+    """The uid in the answer to a review with this uid, over a connection of its own."""
+    review = json.loads(SOFT)
+    review["request"]["uid"] = uid
+    with server.session() as session:
+        response = session.post(f"{server.url}/mutate", json=review, timeout=TIMEOUT_S)
+    answered: str = response.json()["response"]["uid"]
+    return answered
+
+
 class TestReviews:
     def test_every_recorded_review_over_one_connection(self, server: Server) -> None:
         with server.session() as session:
@@ -56,17 +67,12 @@ class TestReviews:
                 assert response.status_code == 200
                 assert response.json()["response"]["allowed"] is EXPECTED[name]["allowed"]
 
-    def test_many_at_once(self, server: Server) -> None:
-        def ask(number: int) -> str:
-            review = json.loads(SOFT)
-            review["request"]["uid"] = f"uid-{number}"
-            with server.session() as session:
-                response = session.post(f"{server.url}/mutate", json=review, timeout=TIMEOUT_S)
-            uid: str = response.json()["response"]["uid"]
-            return uid
-
-        with ThreadPoolExecutor(16) as pool:
-            assert list(pool.map(ask, range(64))) == [f"uid-{number}" for number in range(64)]
+    def test_many_at_once_and_a_line_for_each(self, tmp_path: Path) -> None:
+        uids = [f"uid-{number}" for number in range(64)]
+        with running(temporary=tmp_path) as started, ThreadPoolExecutor(16) as pool:
+            assert list(pool.map(partial(answered_uid, started), uids)) == uids
+            assert started.stop() == 0
+            assert sorted(line["uid"] for line in started.log if line["message"] == "review") == sorted(uids)
 
     def test_health_and_metrics(self, server: Server) -> None:
         with server.session() as session:
