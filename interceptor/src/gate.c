@@ -44,9 +44,8 @@ const char *vnpu_gate_join(struct vnpu_process *self) {
             return "its limiter has no place on a card";
         if (vnpu_registry_attach(path, card->id, &mapping) != NULL)
             return "the registry of a card cannot be used";
-        /* The mapping stays; the descriptor is the application's to close. */
-        vnpu_mapping_close(&mapping);
-        self->seats[index] = (struct vnpu_seat){.registry = mapping.base, .tenant = tenant};
+        vnpu_lock_share(mapping.descriptor, VNPU_LOCK_WORKERS + (off_t)tenant);
+        self->seats[index] = (struct vnpu_seat){.registry = mapping.base, .tenant = tenant, .mapping = mapping};
     }
     self->seat_count = region->card_count;
     /* What a forked child's thread remembers of its parent's lanes is of another generation. */
@@ -60,9 +59,16 @@ uint32_t *vnpu_gate_bell(struct vnpu_process *self) {
 
 /* A limiter that was away too long lost its place, and comes back to another. */
 static void follow_limiter(struct vnpu_process *self) {
-    for (uint32_t index = 0; index < self->seat_count; index++)
-        vnpu_store_relaxed(&self->seats[index].tenant,
-                           vnpu_load(&self->ledger.region->cards[index].tenant) % VNPU_TENANTS);
+    for (uint32_t index = 0; index < self->seat_count; index++) {
+        struct vnpu_seat *seat = &self->seats[index];
+        uint32_t tenant = vnpu_load(&self->ledger.region->cards[index].tenant) % VNPU_TENANTS;
+
+        if (tenant == seat->tenant)
+            continue;
+        if (vnpu_still_open(&seat->mapping))
+            vnpu_lock_share(seat->mapping.descriptor, VNPU_LOCK_WORKERS + (off_t)tenant);
+        vnpu_store_relaxed(&seat->tenant, tenant);
+    }
 }
 
 static bool holds(const struct vnpu_seat *seat) {

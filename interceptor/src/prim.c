@@ -130,6 +130,13 @@ void vnpu_mapping_close(struct vnpu_mapping *mapping) {
     mapping->descriptor = -1;
 }
 
+bool vnpu_still_open(const struct vnpu_mapping *mapping) {
+    struct stat status;
+
+    return fstat(mapping->descriptor, &status) == 0 && status.st_dev == mapping->device &&
+           status.st_ino == mapping->inode;
+}
+
 bool vnpu_same_file(const char *path, const struct vnpu_mapping *mapping) {
     struct stat status;
 
@@ -147,6 +154,10 @@ static int lock(int descriptor, int command, short type, off_t byte, short *foun
 
 bool vnpu_lock_try(int descriptor, off_t byte) {
     return lock(descriptor, OFD_SETLK, F_WRLCK, byte, NULL) == 0;
+}
+
+bool vnpu_lock_share(int descriptor, off_t byte) {
+    return lock(descriptor, OFD_SETLK, F_RDLCK, byte, NULL) == 0;
 }
 
 bool vnpu_lock_wait(int descriptor, off_t byte) {

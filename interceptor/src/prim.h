@@ -41,14 +41,18 @@ bool vnpu_map(int descriptor, struct vnpu_mapping *mapping);
 void vnpu_unmap(struct vnpu_mapping *mapping);
 /* Closes the descriptor and keeps the mapping. */
 void vnpu_mapping_close(struct vnpu_mapping *mapping);
+/* Whether the descriptor is still that file's: an application may close what it does not know, and reuse its number. */
+bool vnpu_still_open(const struct vnpu_mapping *mapping);
 /* Whether `path` still names the file that is mapped. */
 bool vnpu_same_file(const char *path, const struct vnpu_mapping *mapping);
 
 /* Open-file-description locks on one byte: the kernel drops them when the last descriptor goes. */
 bool vnpu_lock_try(int descriptor, off_t byte);
+/* The same, but any number may share it. */
+bool vnpu_lock_share(int descriptor, off_t byte);
 bool vnpu_lock_wait(int descriptor, off_t byte);
 void vnpu_unlock(int descriptor, off_t byte);
-/* Whether somebody else holds it. */
+/* Whether somebody else holds or shares it. */
 bool vnpu_lock_held(int descriptor, off_t byte);
 
 #endif

@@ -237,7 +237,13 @@ static uint64_t tend_free(struct vnpu_seat *seat, uint64_t now) {
     return now + VNPU_RELOOK_US;
 }
 
-/* A holder that is killed or stopped does not drain: its beat stands still. Nobody asks whether it is dead. */
+/* Whether the kernel says that no process of a tenant is left. Where it cannot be asked, silence will tell. */
+static bool is_dead(const struct vnpu_seat *seat, uint32_t tenant) {
+    return tenant != seat->tenant && seat->mapping.base != NULL && vnpu_still_open(&seat->mapping) &&
+           !vnpu_lock_held(seat->mapping.descriptor, VNPU_LOCK_WORKERS + (off_t)tenant);
+}
+
+/* A holder that is stopped does not drain: its beat stands still. */
 static bool is_silent(struct vnpu_seat *seat, uint64_t turn, uint64_t now) {
     uint32_t beat = vnpu_load(&tenant_of(seat->registry, vnpu_holder(turn))->beat);
 
@@ -260,7 +266,7 @@ static uint64_t tend_closing(struct vnpu_seat *seat, uint64_t turn, uint64_t now
 
     if (holder == seat->tenant)
         return now + VNPU_BEAT_US;
-    if (!is_silent(seat, turn, now))
+    if (!is_silent(seat, turn, now) && !is_dead(seat, holder))
         return seat->beat_us + VNPU_SILENCE_US < now + VNPU_BEAT_US ? seat->beat_us + VNPU_SILENCE_US
                                                                     : now + VNPU_BEAT_US;
     /* Its living processes ask again. */
@@ -280,7 +286,7 @@ static uint64_t tend_open(struct vnpu_seat *seat, uint64_t turn, uint64_t now) {
     if (now < end && (wants(tenant_of(seat->registry, holder)) || holder == seat->tenant))
         return end < now + VNPU_RELOOK_US ? end : now + VNPU_RELOOK_US;
     /* The holder may still be the one that is furthest behind: then it goes on, and nothing has to drain. */
-    if (next_in_turn(seat->registry, turn, VNPU_NOBODY, now) == holder)
+    if (next_in_turn(seat->registry, turn, VNPU_NOBODY, now) == holder && !is_dead(seat, holder))
         hand_over(seat->registry, turn, holder, now);
     else
         close_turn(seat->registry, turn);

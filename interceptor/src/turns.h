@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "prim.h"
 #include "vnpu/region.h"
 
 enum {
@@ -28,6 +29,7 @@ enum {
 struct vnpu_seat {
     struct vnpu_registry *registry;
     uint32_t tenant;
+    struct vnpu_mapping mapping; /* of the registry; its descriptor shares the lock of the tenant's workers */
     /* What a waiting tenant saw of a closing holder, to tell silence from work. */
     uint64_t watched;
     uint32_t beat;
