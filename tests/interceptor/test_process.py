@@ -72,6 +72,43 @@ def test_python_finds_functions_as_ever() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "True True\n", "")
 
 
+def test_a_look_up_through_rtld_next_sees_its_true_caller() -> None:
+    """R55: if the library were the caller, the next function would be the asking library's own, for ever."""
+    wrapper = native.client("next.so")
+    done = run(
+        sys.executable,
+        "-c",
+        "import os; print(os.getppid() > 0)",
+        LD_PRELOAD=f"{native.library()} {wrapper}",
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+BOUND_TO_ITS_OWN_DRIVER = """
+import os, sys, cffi
+ffi = cffi.FFI()
+ffi.cdef("int rtSetDevice(int); int rtMalloc(void **, uint64_t, uint32_t, uint16_t); int rtFree(void *);")
+runtime = ffi.dlopen("libruntime.so", os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND)
+out = ffi.new("void **")
+other = ffi.new("void **")
+size = 600 << 20
+print(runtime.rtSetDevice(0), runtime.rtMalloc(out, size, 0, 33), runtime.rtMalloc(other, size, 0, 33))
+print(other[0] == ffi.NULL, runtime.rtFree(out[0]), runtime.rtMalloc(out, size, 0, 33))
+"""
+
+
+@pytest.mark.parametrize("wiring", ["nested", "fused"])
+def test_a_runtime_that_is_bound_to_its_own_driver_is_counted_all_the_same(
+    container: Container, tmp_path: Path, wiring: str
+) -> None:
+    machine = Machine(tmp_path / "npu", wiring)
+    with container.running():
+        done = run(sys.executable, "-c", BOUND_TO_ITS_OWN_DRIVER, **container.env, **machine.env)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"0 0 {OUT_OF_MEMORY}\nTrue 0 0\n", "")
+
+
 def test_the_limiter_starts_under_the_preload_that_waits_for_it(container: Container) -> None:
     started = container.limiter("start", LD_PRELOAD=str(native.library()))
     try:
