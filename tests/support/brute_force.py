@@ -56,6 +56,11 @@ def broken_law(
         return "the node is unsafe"
     if pod.mode is Mode.SOFT and not node.soft:
         return "soft slices on a hard node"
+    words = {container.slice.chip.common_word for container in pod.containers if container.slice is not None}
+    if pod.annotations.get("hami.io/node-scheduler-policy") == "mutex" and any(
+        card.chip in words and card.uuid in used for card in node.cards
+    ):
+        return "a node with cards in use"
     running: list[tuple[SliceRequest, Sequence[Card]]] = []
     asking = [container for container in pod.containers if container.slice is not None]
     for position, container in enumerate(asking):

@@ -101,6 +101,8 @@ def _annotations(draw: st.DrawFn, of: Chip, uuids: tuple[str, ...]) -> dict[str,
     policy = draw(st.sampled_from((None, None, None, "binpack", "binpack", "spread", "mutex,binpack")))
     if policy is not None:
         annotations[names.CARD_POLICY] = policy
+    if draw(_mostly(usual=False, rare=True)):
+        annotations[names.NODE_POLICY] = "mutex"
     if uuids and draw(_mostly(usual=False, rare=True)):
         chosen = draw(st.lists(st.sampled_from(uuids), min_size=1, unique=True))
         key = draw(st.sampled_from((names.use_uuid, names.no_use_uuid)))

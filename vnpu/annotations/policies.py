@@ -22,10 +22,14 @@ _STEERING: Final = frozenset({names.NODE_POLICY, names.CARD_POLICY, names.SCORIN
 
 
 class NodePolicy(StrEnum):
-    """Which node is taken first: the fullest or the emptiest."""
+    """Which node is taken first, and whether one where cards of the pod's chips are in use is taken (``mutex``: never).
+
+    As with cards, ``mutex`` keeps the pod from joining others, and not others from joining it.
+    """
 
     BINPACK = "binpack"
     SPREAD = "spread"
+    MUTEX = "mutex"
 
 
 class CardPolicy(StrEnum):
@@ -135,7 +139,7 @@ def faults(annotations: Mapping[str, Any], common_words: Iterable[str]) -> Itera
 
 
 def node_policy(value: Any, path: str = "") -> NodePolicy:
-    """One word: ``binpack`` or ``spread``.
+    """One word: ``binpack``, ``spread`` or ``mutex``.
 
     Raises:
         AnnotationError: anything else.

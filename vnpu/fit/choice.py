@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from vnpu.cards import NO_USE
 from vnpu.fit.laws import obstacle
-from vnpu.fit.scores import card_score
+from vnpu.fit.scores import card_score, tells_groups
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 MODULE: Final = 2
 """Cards of a module: those with the indices 2n and 2n + 1."""
-
-_GROUPED: Final = "Ascend910"
-"""Chips of this family tell by a network id which cards have a fast connection."""
 
 
 def usable(want: Want, node: Node, held: Mapping[str, Use]) -> list[Card]:
@@ -86,10 +83,8 @@ def kind(card: Card, held: Mapping[str, Use]) -> Hashable:
 
 def grouped(chip: Chip, node: Node) -> bool:
     """Whether the node says of all its cards of the chip which group they belong to."""
-    return (
-        chip.common_word.startswith(_GROUPED)
-        and not chip.super_pod
-        and all(card.network_id is not None for card in node.cards if card.chip == chip.common_word)
+    return tells_groups(chip) and all(
+        card.network_id is not None for card in node.cards if card.chip == chip.common_word
     )
 
 

@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from vnpu import names
+from vnpu.annotations.policies import NodePolicy
 from vnpu.cards import NO_USE, WHOLE_CORE
 from vnpu.fit.answers import CardVerdict, NodeRefusal, Reason
 from vnpu.fit.laws import obstacle
@@ -23,12 +24,13 @@ if TYPE_CHECKING:
 
 
 class _Distance(IntEnum):
-    """How far a card is from taking a slice: the remedy, the easiest first."""
+    """How far a card or node is from taking a slice: the remedy, the easiest first."""
 
-    SMALLER_SLICE = 0
-    OTHERS_GONE = 1
-    CARD_BACK = 2
-    OTHER_NODE = 3
+    OTHER_ORDER = 0
+    SMALLER_SLICE = 1
+    OTHERS_GONE = 2
+    CARD_BACK = 3
+    OTHER_NODE = 4
 
 
 _DISTANCE: Final = {
@@ -64,18 +66,10 @@ class _Miss:
     shortfall: float
 
 
-def node_obstacle(node: Node, mode: Mode) -> Reason | None:
-    """What speaks against the whole node, whatever its cards."""
-    if node.unsafe:
-        return Reason.NODE_UNSAFE
-    if mode is Mode.SOFT and not node.soft:
-        return Reason.MODE_NOT_FIT
-    return None
-
-
 def refuse_node(node: Node, reason: Reason) -> NodeRefusal:
     """The refusal of a node whose cards need not be looked at."""
-    return _refusal(node, Counter({reason: 1}), _node_detail(node, reason), (_Distance.OTHER_NODE, 0.0, 0.0))
+    distance = _DISTANCE.get(reason, _Distance.OTHER_NODE)
+    return _refusal(node, Counter({reason: 1}), _node_detail(node, reason), (distance, 0.0, 0.0))
 
 
 def refuse_cards(node: Node, end: DeadEnd, *, several_containers: bool) -> NodeRefusal:
@@ -99,6 +93,12 @@ def refuse_cards(node: Node, end: DeadEnd, *, several_containers: bool) -> NodeR
         return _refusal(node, reasons, f"{node.name} has {has}{whom}", (_Distance.OTHER_NODE, missing, 0.0))
     if fitting:
         reasons[Reason.ALLOCATED_CARDS_INSUFFICIENT] = fitting
+    if end.given_up:
+        message = (
+            f"{node.name} has room for each container and for all together, but the search for cards that hold them "
+            "all was cut short: with fewer containers, or the same in another order, the pod may fit"
+        )
+        return _refusal(node, reasons, message, (_Distance.OTHER_ORDER, 0.0, 0.0))
     if missing <= 0:
         message = f"on {node.name} {fitting} cards would do{whom}, but too few of them form whole modules (2n, 2n + 1)"
         return _refusal(node, reasons, message, (_Distance.OTHERS_GONE, 0.0, 0.0))
@@ -135,7 +135,8 @@ def unplaced_message(request: PodRequest, refusals: Sequence[NodeRefusal]) -> st
     if not refusals:
         return f"there is no node: {asked}"
     nearest = min(refusals, key=lambda refusal: refusal.distance)
-    return f"no node holds it: {asked}; {nearest.message}"
+    verdict = "no node was found for it" if nearest.distance[0] == _Distance.OTHER_ORDER else "no node holds it"
+    return f"{verdict}: {asked}; {nearest.message}"
 
 
 def _refusal(node: Node, reasons: Counter[Reason], message: str, distance: tuple[float, ...]) -> NodeRefusal:
@@ -148,6 +149,8 @@ def _refusal(node: Node, reasons: Counter[Reason], message: str, distance: tuple
 def _node_detail(node: Node, reason: Reason) -> str:
     if reason is Reason.NODE_UNSAFE:
         return f"{node.name} is unsafe for new slices: {node.unsafe}"
+    if reason is Reason.EXCLUSIVE_CONFLICT:
+        return f"{node.name} has cards of the pod's chips in use, and node policy {NodePolicy.MUTEX} takes no such node"
     return f"{node.name} takes no soft slices (node annotation {names.SOFT_NODE})"
 
 

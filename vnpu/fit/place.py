@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from vnpu.annotations.policies import NodePolicy
 from vnpu.fit.answers import Placement, Unplaced
-from vnpu.fit.messages import node_obstacle, unplaced_message
+from vnpu.fit.messages import unplaced_message
 from vnpu.fit.policy import DEFAULT_POLICY, Policy
-from vnpu.fit.rules import Task, prepare, refuse, try_node
-from vnpu.fit.scores import SCALE, connection, node_load
+from vnpu.fit.rules import node_obstacle, prepare, refuse, try_cards
+from vnpu.fit.scores import SCALE, connection, node_load, tells_groups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from vnpu.cards import Node, Use
     from vnpu.fit.answers import Reason
+    from vnpu.fit.rules import Miss, Task
     from vnpu.request import PodRequest
 
 
@@ -25,8 +25,9 @@ def place(
 ) -> Placement | Unplaced:
     """Puts a pod on the best node that holds it.
 
-    The fullest node first under ``binpack``, the emptiest under ``spread``, as they are before the pod comes; for
-    containers with several cards the connection between these counts too. Equal nodes keep their order.
+    The fullest node first under ``binpack``, the emptiest under ``spread``, as they are before the pod comes; under
+    ``mutex`` the first where no card of its chips is in use. For containers with several cards the connection between
+    these counts too. Equal nodes keep their order.
 
     Args:
         request: the pod.
@@ -39,36 +40,34 @@ def place(
         AnnotationError: a policy or a card list is malformed.
     """
     task = prepare(request, policy)
-    return best(task, nodes, used) or unplaced(task, nodes, used)
-
-
-def best(task: Task, nodes: Sequence[Node], used: Mapping[str, Use]) -> Placement | None:
-    """The pod on the best node that holds it."""
-    sign = -1 if task.policy.node == NodePolicy.BINPACK else 1
-    ranked = sorted(
-        (sign * node_load(node, used), position)
-        for position, node in enumerate(nodes)
-        if node_obstacle(node, task.request.mode) is None
-    )
-    most_connection = SCALE * sum(want.count > 1 for want in task.wants)
+    sign = task.policy.node_sign
+    ranked = []
+    misses: dict[int, Miss] = {}
+    for position, node in enumerate(nodes):
+        obstacle = node_obstacle(task, node, used)
+        if obstacle is None:
+            ranked.append((sign * node_load(node, used), position))
+        else:
+            misses[position] = obstacle
+    most_connection = SCALE * sum(want.count > 1 and tells_groups(want.chip) for want in task.wants)
     found: tuple[float, int, Placement] | None = None
-    for rank, position in ranked:
+    for rank, position in sorted(ranked):
         if found is not None and rank - most_connection > found[0]:
             break  # not even the best connection would make this node, or one after it, better
-        placement = try_node(task, nodes[position], used)
-        if placement is None:
+        answer = try_cards(task, nodes[position], used)
+        if not isinstance(answer, Placement):
+            misses[position] = answer
             continue
         if not most_connection:
-            return placement
-        candidate = (rank - _connection(placement), position, placement)
+            return answer
+        candidate = (rank - _connection(answer), position, answer)
         if found is None or candidate[:2] < found[:2]:
             found = candidate
-    return None if found is None else found[2]
+    return _unplaced(task, nodes, used, misses) if found is None else found[2]
 
 
-def unplaced(task: Task, nodes: Sequence[Node], used: Mapping[str, Use]) -> Unplaced:
-    """Why no node holds the pod; all were tried."""
-    refusals = [refuse(task, node, used) for node in nodes]
+def _unplaced(task: Task, nodes: Sequence[Node], used: Mapping[str, Use], misses: Mapping[int, Miss]) -> Unplaced:
+    refusals = [refuse(task, node, used, misses[position]) for position, node in enumerate(nodes)]
     reasons: Counter[Reason] = Counter()
     for refusal in refusals:
         reasons.update(refusal.reasons)
@@ -81,4 +80,8 @@ def unplaced(task: Task, nodes: Sequence[Node], used: Mapping[str, Use]) -> Unpl
 
 
 def _connection(placement: Placement) -> float:
-    return sum(connection([share.card for share in container.cards]) for container in placement.containers)
+    return sum(
+        connection(asked.slice.chip, [share.card for share in given.cards])
+        for asked, given in zip(placement.pod.containers, placement.containers, strict=True)
+        if asked.slice is not None
+    )

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from vnpu.annotations import policies
 from vnpu.cards import NO_USE
 from vnpu.fit.answers import CardStatus, Placement, Plan, Reason, Unplaced
-from vnpu.fit.place import best, unplaced
+from vnpu.fit.place import place
 from vnpu.fit.policy import Policy
-from vnpu.fit.rules import prepare
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -84,14 +83,13 @@ class _Cluster:
     def add(self, request: PodRequest) -> Placement | Unplaced:
         if self._refused is not None and _ask_the_same(self._refused.pod, request):
             return replace(self._refused, pod=request)
-        task = prepare(request, self._policy)
-        placement = best(task, self._nodes, self._used)
-        if placement is None:
-            self._refused = unplaced(task, self._nodes, self._used)
-            return self._refused
-        for uuid, use in placement.holds().items():
-            self._change(uuid, self._held(uuid).plus(use))
-        return placement
+        answer = place(request, self._nodes, self._used, self._policy)
+        if isinstance(answer, Unplaced):
+            self._refused = answer
+        else:
+            for uuid, use in answer.holds().items():
+                self._change(uuid, self._held(uuid).plus(use))
+        return answer
 
     def remove(self, placement: Placement) -> None:
         for uuid, use in placement.holds().items():

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+_SIGNS: Final[Mapping[str, int]] = {"binpack": -1, "spread": 1}
+
 EVEN_WEIGHTS: Final = ScoringWeights()
 """Slots, compute and memory count alike."""
 
@@ -20,7 +22,8 @@ class Policy:
     """How a pod is placed.
 
     Attributes:
-        node: the fullest node first (``binpack``) or the emptiest (``spread``).
+        node: the fullest node first (``binpack``), the emptiest (``spread``), or only nodes where nobody uses a card of
+            the chips that the pod asks for, in their order (``mutex``).
         card: words compared one after the other. ``mutex`` takes only cards that nobody uses; ``numa`` changes
             nothing, as Ascend cards are registered without a NUMA node.
         weights: how much slots, compute and memory count in a card's score.
@@ -47,17 +50,22 @@ class Policy:
         return CardPolicy.MUTEX in self.card
 
     @property
+    def unused_nodes_only(self) -> bool:
+        """Whether the pod takes only nodes where nobody uses a card of its chips."""
+        return self.node is NodePolicy.MUTEX
+
+    @property
+    def node_sign(self) -> int:
+        """The factor that makes the load of a node its rank, lowest first: 1 emptiest, -1 fullest, 0 no matter."""
+        return _SIGNS.get(self.node, 0)
+
+    @property
     def card_sign(self) -> int:
-        """The factor that makes the score of a card its rank, lowest first: 1 emptiest, -1 fullest, 0 no matter.
+        """The same for the score of a card.
 
         A second word could only order cards with equal scores, which it cannot tell apart either.
         """
-        for word in self.card:
-            if word is CardPolicy.BINPACK:
-                return -1
-            if word is CardPolicy.SPREAD:
-                return 1
-        return 0
+        return next((_SIGNS[word] for word in self.card if word in _SIGNS), 0)
 
 
 DEFAULT_POLICY: Final = Policy()

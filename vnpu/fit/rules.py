@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vnpu.annotations.policies import card_choice
-from vnpu.cards import WHOLE_CORE
+from vnpu.cards import NO_USE, WHOLE_CORE
 from vnpu.errors import RequestError, item, key
-from vnpu.fit.answers import CardShare, CardVerdict, ContainerPlacement, NodeRefusal, Placement
+from vnpu.fit.answers import CardShare, CardVerdict, ContainerPlacement, NodeRefusal, Placement, Reason
 from vnpu.fit.choice import MODULE
 from vnpu.fit.laws import Want
-from vnpu.fit.messages import node_obstacle, node_verdicts, refuse_cards, refuse_node, verdicts
+from vnpu.fit.messages import node_verdicts, refuse_cards, refuse_node, verdicts
 from vnpu.fit.policy import DEFAULT_POLICY, Policy
 from vnpu.fit.search import DeadEnd, arrange
 from vnpu.mode import Mode
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
     from vnpu.cards import Node, Use
     from vnpu.request import PodRequest, SliceRequest
+
+
+Miss = Reason | DeadEnd
+"""What keeps a pod from a node: something about the whole node, or cards that do not hold it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +99,28 @@ def fit(
         AnnotationError: a policy or a card list is malformed.
     """
     task = prepare(request, policy)
-    return try_node(task, node, used) or refuse(task, node, used)
+    answer = node_obstacle(task, node, used) or try_cards(task, node, used)
+    return answer if isinstance(answer, Placement) else refuse(task, node, used, answer)
 
 
-def try_node(task: Task, node: Node, used: Mapping[str, Use]) -> Placement | None:
-    """The pod on the node, None where the node does not hold it."""
-    if node_obstacle(node, task.request.mode) is not None:
-        return None
+def node_obstacle(task: Task, node: Node, used: Mapping[str, Use]) -> Reason | None:
+    """What speaks against the whole node, whichever cards it has left."""
+    if node.unsafe:
+        return Reason.NODE_UNSAFE
+    if task.request.mode is Mode.SOFT and not node.soft:
+        return Reason.MODE_NOT_FIT
+    if task.policy.unused_nodes_only:
+        words = {want.word for want in task.wants}
+        if any(card.chip in words and used.get(card.uuid, NO_USE).slots for card in node.cards):
+            return Reason.EXCLUSIVE_CONFLICT
+    return None
+
+
+def try_cards(task: Task, node: Node, used: Mapping[str, Use]) -> Placement | DeadEnd:
+    """The pod on the cards of a node without an obstacle, or where the search for them ended."""
     found = arrange(task.wants, node, used, task.policy)
     if isinstance(found, DeadEnd):
-        return None
+        return found
     cards = iter(found)
     return Placement(
         task.request,
@@ -123,12 +139,23 @@ def try_node(task: Task, node: Node, used: Mapping[str, Use]) -> Placement | Non
     )
 
 
-def refuse(task: Task, node: Node, used: Mapping[str, Use]) -> NodeRefusal:
-    """Why the node does not hold the pod; the node was tried."""
-    obstacle = node_obstacle(node, task.request.mode)
-    if obstacle is not None and all(_has_chips(node, want) for want in task.wants):
-        return refuse_node(node, obstacle)
-    return refuse_cards(node, _dead_end(task, node, used), several_containers=len(task.wants) > 1)
+def refuse(task: Task, node: Node, used: Mapping[str, Use], miss: Miss) -> NodeRefusal:
+    """Why the node does not hold the pod.
+
+    Args:
+        task: the pod.
+        node: the node.
+        used: what is held of each card, by UUID.
+        miss: why the pod was not put there.
+    """
+    several_containers = len(task.wants) > 1
+    if isinstance(miss, DeadEnd):
+        return refuse_cards(node, miss, several_containers=several_containers)
+    for want in task.wants:
+        # A node that is none for such pods at all is told so, whatever else speaks against it.
+        if sum(card.chip == want.word for card in node.cards) < want.count:
+            return refuse_cards(node, DeadEnd(want, used), several_containers=several_containers)
+    return refuse_node(node, miss)
 
 
 def explain(
@@ -143,20 +170,11 @@ def explain(
         AnnotationError: a policy or a card list is malformed.
     """
     task = prepare(request, policy)
-    obstacle = node_obstacle(node, request.mode)
-    if obstacle is not None:
-        return node_verdicts(node, task.wants[0].container, obstacle)
-    return verdicts(node, _dead_end(task, node, used))
-
-
-def _has_chips(node: Node, want: Want) -> bool:
-    """Whether the node is one for such pods at all: a node without the cards is told so, whatever else it lacks."""
-    return sum(card.chip == want.word for card in node.cards) >= want.count
-
-
-def _dead_end(task: Task, node: Node, used: Mapping[str, Use]) -> DeadEnd:
-    found = arrange(task.wants, node, used, task.policy)
-    return found if isinstance(found, DeadEnd) else DeadEnd(task.wants[0], used)
+    first = task.wants[0]
+    answer = node_obstacle(task, node, used) or try_cards(task, node, used)
+    if isinstance(answer, Reason):
+        return node_verdicts(node, first.container, answer)
+    return verdicts(node, answer if isinstance(answer, DeadEnd) else DeadEnd(first, used))
 
 
 def _faults(wanted: SliceRequest, mode: Mode) -> Iterator[tuple[str, str]]:

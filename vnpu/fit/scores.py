@@ -20,9 +20,13 @@ if TYPE_CHECKING:
 
     from vnpu.annotations.policies import ScoringWeights
     from vnpu.cards import Card, Node, Use
+    from vnpu.chips import Chip
 
 SCALE: Final = 10
 """The score of a share that is wholly used."""
+
+_GROUPED: Final = "Ascend910"
+"""The family of chips whose cards may have a network id."""
 
 
 def card_score(card: Card, held: Use, use: Use, weights: ScoringWeights) -> float:
@@ -74,12 +78,25 @@ def node_load(node: Node, used: Mapping[str, Use]) -> float:
     )
 
 
-def connection(cards: Sequence[Card]) -> float:
+def tells_groups(chip: Chip) -> bool:
+    """Whether network ids tell which cards of the chip have a fast connection.
+
+    Those of other families mean nothing, and those of a super pod are all the same: it goes by modules.
+    """
+    return chip.common_word.startswith(_GROUPED) and not chip.super_pod
+
+
+def connection(chip: Chip, cards: Sequence[Card]) -> float:
     """How well the cards of one container are connected: 10 where all are in one group, less the more they spread.
 
-    The largest group's part of the cards, so 4 + 1 cards score 8. 0 for a single card, and where a card has no group.
+    The largest group's part of the cards, so 4 + 1 cards score 8. 0 for a single card, where a card has no group, and
+    for chips that tell of none.
+
+    Args:
+        chip: the chip of the cards.
+        cards: what the container takes.
     """
-    if len(cards) < 2:
+    if len(cards) < 2 or not tells_groups(chip):
         return 0.0
     groups = Counter(card.network_id for card in cards)
     if None in groups:

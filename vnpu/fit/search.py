@@ -1,19 +1,21 @@
 """Cards for all containers of a pod together.
 
-Containers may share cards, and each takes the cards it prefers. Where that leaves a later one without, the others
-are tried: a pod is refused only when no choice of cards holds it. The search never meets a state of the cards twice,
-and cards that are alike count once, so that it is short for real pods; a bound keeps hand-made riddles from taking the
-scheduler's time.
+Containers may share cards, and each takes the cards it prefers, in the order of the pod. Where that leaves a later one
+without, other choices are searched: a pod is refused only when no choice of cards holds it. The search goes by size,
+never meets a state of the cards twice, turns back as soon as what is left cannot be enough, and takes cards that are
+alike for one, so that it is short for real pods; a bound keeps hand-made riddles from taking the scheduler's time.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Final
 
-from vnpu.cards import NO_USE
+from vnpu.cards import NO_USE, WHOLE_CORE
 from vnpu.containers import ContainerKind
+from vnpu.fit.bounds import rests
 from vnpu.fit.choice import MODULE, alternatives, enough, kind, preferred
 
 if TYPE_CHECKING:
@@ -26,28 +28,30 @@ if TYPE_CHECKING:
     Cards = tuple[Card, ...]
     Held = dict[str, Use]
 
-MOST_TRIES: Final = 2_000
-"""Choices of cards that one search looks at (a fifth of a second); beyond it the pod counts as not fitting.
+MOST_TRIES: Final = 500
+"""Choices of cards that one search looks at (some hundredths of a second); then it is given up.
 
-Enough to be exact for six containers on eight cards that all differ.
+Enough to be exact for ten containers of any size on eight cards that all differ, and for nearly all pods of more.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class DeadEnd:
-    """Where the way of preferred cards ended.
+    """Where the way of preferred cards ended, on a node where no other way was found either.
 
     Attributes:
         want: the container that found too few cards.
         held: what stood on the cards then, by UUID: the slices of others and of the pod's containers before it.
+        given_up: whether there may be another way: the search was given up before all were tried.
     """
 
     want: Want
     held: Mapping[str, Use]
+    given_up: bool = False
 
 
 def arrange(wants: Sequence[Want], node: Node, used: Mapping[str, Use], policy: Policy) -> tuple[Cards, ...] | DeadEnd:
-    """The cards of each container, in the order of the containers, or where the search ended.
+    """The cards of each container, in the order of the containers, or where the way of preferred cards ended.
 
     Args:
         wants: what the containers ask for, in the order of the pod, at least one.
@@ -55,28 +59,48 @@ def arrange(wants: Sequence[Want], node: Node, used: Mapping[str, Use], policy: 
         used: what others hold, by UUID.
         policy: which card goes first.
     """
-    if len(wants) == 1:
-        cards = preferred(wants[0], node, used, policy)
-        return (cards,) if cards else DeadEnd(wants[0], used)
-    return _Search(wants, node, used, policy).run()
+    found = _preferred_way(wants, node, used, policy)
+    if not isinstance(found, DeadEnd) or len(wants) == 1:
+        return found
+    for want in wants:
+        if not enough(want, node, used):
+            return DeadEnd(want, used)
+    search = _Search(wants, node, used, policy)
+    return search.run() or replace(found, given_up=search.given_up)
+
+
+def _preferred_way(
+    wants: Sequence[Want], node: Node, used: Mapping[str, Use], policy: Policy
+) -> tuple[Cards, ...] | DeadEnd:
+    held = _on(node, used)
+    taken = []
+    for want in wants:
+        cards = preferred(want, node, held, policy)
+        if not cards:
+            return DeadEnd(want, held)
+        taken.append(cards)
+        _put(want, cards, held)
+    return tuple(taken)
 
 
 class _Search:
     """Depth first, container by container, the preferred cards first."""
 
     def __init__(self, wants: Sequence[Want], node: Node, used: Mapping[str, Use], policy: Policy) -> None:
-        self._wants = wants
-        self._still_to_come = _from_each_on(wants)
+        self.given_up = False
+        self._order = _order(wants)
+        self._wants = [wants[position] for position in self._order]
+        self._rests = rests(self._wants)
         self._node = node
         self._policy = policy
         self._words = dict.fromkeys(want.word for want in wants)
         self._in_modules = {want.word for want in wants if want.chip.super_pod}
         # What runs beside the container in question: slices of others, sidecars and apps before it.
-        self._held = {card.uuid: used[card.uuid] for card in node.cards if card.uuid in used}
+        self._held = _on(node, used)
         self._seen: set[Hashable] = set()
-        self._end: DeadEnd | None = None
 
-    def run(self) -> tuple[Cards, ...] | DeadEnd:
+    def run(self) -> tuple[Cards, ...] | None:
+        """The cards of each container, None where no way was found."""
         ways = [self._ways(0)] if self._hopeful(0) else []
         taken: list[tuple[Cards, Held]] = []
         for _ in range(MOST_TRIES + len(self._wants)):
@@ -85,39 +109,29 @@ class _Search:
                 if taken:
                     self._held.update(taken.pop()[1])
             if not ways:
-                break
+                return None
             assert cards is not None
-            taken.append((cards, self._take(self._wants[len(taken)], cards)))
+            taken.append((cards, _put(self._wants[len(taken)], cards, self._held)))
             if len(taken) == len(self._wants):
-                return tuple(cards for cards, _ in taken)
+                found = dict(zip(self._order, (cards for cards, _ in taken), strict=True))
+                return tuple(found[position] for position in range(len(found)))
             if self._hopeful(len(taken)):
                 ways.append(self._ways(len(taken)))
             else:
                 self._held.update(taken.pop()[1])
-        assert self._end is not None, "the way of preferred cards ends within the first tries"
-        return self._end
+        self.given_up = True
+        return None
 
     def _ways(self, position: int) -> Iterator[Cards]:
         return alternatives(self._wants[position], self._node, self._held, self._policy)
 
-    def _take(self, want: Want, cards: Cards) -> Held:
-        """Puts the slice on its cards; what stood there before. A plain init container is gone when the next starts."""
-        before = {card.uuid: self._held.get(card.uuid, NO_USE) for card in cards}
-        if want.kind is not ContainerKind.INIT:
-            self._held.update({uuid: held.plus(want.use) for uuid, held in before.items()})
-        return before
-
     def _hopeful(self, position: int) -> bool:
-        """Whether the cards are in a state not met before, and each container from ``position`` on finds enough."""
+        """Whether the cards are in a state not met before, with room for the containers from ``position`` on."""
         state = self._state(position)
         if state in self._seen:
             return False
         self._seen.add(state)
-        for want in self._still_to_come[position]:
-            if not enough(want, self._node, self._held):
-                self._end = self._end or DeadEnd(want, dict(self._held))
-                return False
-        return True
+        return self._rests[position].may_fit(self._node, self._held)
 
     def _state(self, position: int) -> Hashable:
         """What the rest of the pod depends on: how many cards, or modules, of each kind there are."""
@@ -134,12 +148,33 @@ class _Search:
         return position, frozenset(kinds.items())
 
 
-def _from_each_on(wants: Sequence[Want]) -> list[list[Want]]:
-    """For each position, the wants from there on, of equal ones the first: one that finds no card speaks for all."""
-    found: list[list[Want]] = []
-    later: list[Want] = []
-    for want in reversed(wants):
-        asked = want.chip, want.count, want.use
-        later = [want, *(other for other in later if (other.chip, other.count, other.use) != asked)]
-        found.append(later)
-    return found[::-1]
+def _on(node: Node, used: Mapping[str, Use]) -> Held:
+    """What is held of the node's cards."""
+    return {card.uuid: used[card.uuid] for card in node.cards if card.uuid in used}
+
+
+def _put(want: Want, cards: Cards, held: Held) -> Held:
+    """Puts the slice on its cards; what stood there before. A plain init container is gone when the next starts."""
+    before = {card.uuid: held.get(card.uuid, NO_USE) for card in cards}
+    if want.kind is not ContainerKind.INIT:
+        held.update({uuid: there.plus(want.use) for uuid, there in before.items()})
+    return before
+
+
+def _order(wants: Sequence[Want]) -> list[int]:
+    """The positions of the containers, in runs whose order does not matter those that need most first.
+
+    It matters to an init container which sidecars come before it, and to a slice without core whether it comes before
+    the card is full.
+    """
+
+    def run(position: int) -> tuple[bool, bool]:
+        want = wants[position]
+        return want.kind is ContainerKind.INIT, want.use.core_percent == 0
+
+    def need(position: int) -> float:
+        want = wants[position]
+        return want.use.memory_mib / want.chip.memory_allocatable_mib + want.use.core_percent / WHOLE_CORE
+
+    runs = groupby(range(len(wants)), run)
+    return list(chain.from_iterable(sorted(positions, key=need, reverse=True) for _, positions in runs))

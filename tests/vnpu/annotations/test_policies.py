@@ -29,9 +29,9 @@ def test_all_three_policies_are_read() -> None:
     assert found.weights == ScoringWeights(slot=0, core=1, memory=3)
 
 
-@pytest.mark.parametrize("value", ["", "mutex", "Binpack", " spread", "binpack,spread", None, 1, ["spread"]])
-def test_a_node_policy_is_one_of_two_words(value: object) -> None:
-    with pytest.raises(AnnotationError, match=r"binpack and spread|text is expected") as caught:
+@pytest.mark.parametrize("value", ["", "numa", "Binpack", " spread", "binpack,spread", None, 1, ["spread"]])
+def test_a_node_policy_is_one_of_three_words(value: object) -> None:
+    with pytest.raises(AnnotationError, match=r"binpack, spread and mutex|text is expected") as caught:
         policies.pod_policies({names.NODE_POLICY: value})
     assert caught.value.path == "metadata.annotations[hami.io/node-scheduler-policy]"
     assert caught.value.value == value

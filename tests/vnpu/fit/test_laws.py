@@ -21,7 +21,7 @@ from vnpu.fit.answers import NodeRefusal, Placement, Unplaced
 from vnpu.fit.place import place
 from vnpu.fit.plan import Workload, plan
 from vnpu.fit.policy import DEFAULT_POLICY
-from vnpu.fit.rules import fit, prepare, try_node
+from vnpu.fit.rules import fit
 from vnpu.fit.scores import connection, node_load
 from vnpu.holdings import held
 
@@ -164,19 +164,18 @@ def test_cards_in_groups_stay_together(case: Case) -> None:
 
 
 @settings(max_examples=60)
-@given(clusters(), st.data(), st.sampled_from(("binpack", "spread")))
+@given(clusters(), st.data(), st.sampled_from(("binpack", "spread", "mutex")))
 def test_the_best_node_is_taken(cluster: Cluster, data: st.DataObject, policy: str) -> None:
     of, nodes, used = cluster
     pod = data.draw(pods(of))
     pod = replace(pod, annotations={**pod.annotations, "hami.io/node-scheduler-policy": policy})
-    task = prepare(pod)
+    sign = {"binpack": -1, "spread": 1, "mutex": 0}[policy]
     ranked = []
     for position, node in enumerate(nodes):
-        placement = try_node(task, node, used)
-        if placement is not None:
-            load = node_load(node, used)
-            joined = sum(connection([share.card for share in entry.cards]) for entry in placement.containers)
-            ranked.append(((load if policy == "spread" else -load) - joined, position, placement))
+        placement = fit(pod, node, used)
+        if isinstance(placement, Placement):
+            joined = sum(connection(of, [share.card for share in entry.cards]) for entry in placement.containers)
+            ranked.append((sign * node_load(node, used) - joined, position, placement))
     answer = place(pod, nodes, used)
     if ranked:
         assert answer == min(ranked, key=lambda entry: entry[:2])[2]

@@ -45,6 +45,16 @@ def test_spread_takes_the_emptiest() -> None:
     assert where(place(pod(soft(8192, 10)), THREE[:2], USED, SPREAD)) == "a"
 
 
+def test_mutex_takes_the_first_node_where_no_card_of_the_chip_is_in_use() -> None:
+    request = pod(soft(8192, 10), annotations={names.NODE_POLICY: "mutex"})
+    assert where(place(request, THREE, USED, BINPACK)) == "c"
+    busy = node("busy", (card(0, node="busy"), card(1, P, node="busy")))
+    assert where(place(request, (*THREE[:2], busy, THREE[2]), {**USED, "busy-1": held_soft(1)})) == "busy"
+    answer = unplaced(place(request, THREE[:2], USED))
+    assert dict(answer.nodes) == dict.fromkeys("ab", "1/2 ExclusiveDeviceAllocateConflict")
+    assert "a has cards of the pod's chips in use" in answer.message
+
+
 def test_the_annotation_of_the_pod_beats_the_policy() -> None:
     request = pod(soft(8192, 10), annotations={names.NODE_POLICY: "spread"})
     assert where(place(request, THREE, USED, BINPACK)) == "c"
@@ -54,6 +64,15 @@ def test_the_annotation_of_the_pod_beats_the_policy() -> None:
 def test_equal_nodes_keep_their_order(policy: Policy) -> None:
     assert where(place(pod(soft(8192)), THREE, {}, policy)) == "a"
     assert where(place(pod(soft(8192)), THREE[::-1], {}, policy)) == "c"
+
+
+@pytest.mark.parametrize("policy", [BINPACK, SPREAD])
+def test_network_ids_of_chips_without_groups_do_not_rank_nodes(policy: Policy) -> None:
+    nodes = [
+        node(name, (card(index, P, node=name, network_id=group) for index, group in enumerate(groups)))
+        for name, groups in (("a", (0, 1)), ("b", (0, 0)))
+    ]
+    assert where(place(pod(soft(8192, count=2, of=P)), nodes, {}, policy)) == "a"
 
 
 @pytest.mark.parametrize("policy", [BINPACK, SPREAD])

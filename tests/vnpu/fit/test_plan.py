@@ -73,6 +73,14 @@ def test_policies_are_told_and_followed() -> None:
     assert where(answer) == {"r-0": ("a", [0]), "r-1": ("a", [1])}
 
 
+def test_under_node_policy_mutex_every_pod_gets_a_node_without_others() -> None:
+    nodes = [node("a", 2), node("b", 2)]
+    answer = plan([Workload((one,)) for one in replicas(3, pod(soft(8192, 10)))], nodes, {}, NodePolicy.MUTEX)
+    assert answer.node_policy == "mutex"
+    assert where(answer) == {"r-0": ("a", [0]), "r-1": ("b", [0])}
+    assert [dict(unplaced.reasons) for unplaced in answer.unplaced] == [{Reason.EXCLUSIVE_CONFLICT: 2}]
+
+
 def test_a_gang_of_which_too_few_fit_gives_everything_back() -> None:
     gang = Workload(replicas(3, WHOLE, "gang"), min_available=3)
     single = Workload(replicas(1, WHOLE, "single"))

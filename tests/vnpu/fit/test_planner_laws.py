@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.planner import run
+from vnpu.annotations.policies import CardPolicy, NodePolicy
 from vnpu.chips import DEFAULT_CHIPS
 from vnpu.fit.answers import Reason
 
@@ -70,7 +71,7 @@ def manifests(draw: st.DrawFn) -> tuple[dict[str, Any], int]:
 
 
 @settings(max_examples=60)
-@given(INVENTORIES, manifests(), st.sampled_from(["binpack", "spread"]), st.sampled_from(["binpack", "spread"]))
+@given(INVENTORIES, manifests(), st.sampled_from(list(NodePolicy)), st.sampled_from(list(CardPolicy)))
 def test_every_plan(
     tmp_path_factory: Any, inventory: dict[str, Any], asked: tuple[dict[str, Any], int], nodes: str, cards: str
 ) -> None:
@@ -115,6 +116,9 @@ def test_every_plan(
 def test_the_schema_knows_every_reason_and_is_a_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     assert SCHEMA["$defs"]["reason"]["enum"] == [str(reason) for reason in Reason]
+    policies = SCHEMA["properties"]["policy"]["properties"]
+    assert policies["node"]["enum"] == [str(policy) for policy in NodePolicy]
+    assert policies["card"]["enum"] == [str(policy) for policy in CardPolicy]
     assert all(part.get("additionalProperties") is not None for part in objects_of(SCHEMA))
 
 

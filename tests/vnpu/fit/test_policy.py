@@ -41,6 +41,14 @@ def test_a_malformed_annotation_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
+    ("word", "sign", "unused_only"), [("binpack", -1, False), ("spread", 1, False), ("mutex", 0, True)]
+)
+def test_the_node_policy_orders_nodes_or_leaves_them_in_their_order(word: str, sign: int, *, unused_only: bool) -> None:
+    policy = Policy(NodePolicy(word))
+    assert (policy.node_sign, policy.unused_nodes_only) == (sign, unused_only)
+
+
+@pytest.mark.parametrize(
     ("words", "sign", "unused_only"),
     [
         (("binpack",), -1, False),

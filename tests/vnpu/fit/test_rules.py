@@ -31,7 +31,7 @@ from vnpu.errors import AnnotationError, RequestError
 from vnpu.fit.answers import NodeRefusal, Placement, Reason
 from vnpu.fit.rules import explain, fit
 from vnpu.mode import Mode
-from vnpu.request import PodRequest, pod_request
+from vnpu.request import PodRequest, SliceRequest, pod_request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -218,6 +218,23 @@ def test_mutex_keeps_the_containers_of_a_pod_apart_too() -> None:
     request = pod(soft(1), soft(1), annotations={names.CARD_POLICY: "mutex,binpack"})
     assert indices(placed(request, node(cards=2))) == [[0], [1]]
     assert refused(request, node(cards=1)).reasons == {Reason.EXCLUSIVE_CONFLICT: 1}
+
+
+@pytest.mark.parametrize(("mode", "wanted"), [("soft", soft(8192)), ("hard", hard("vir05_1c_16g"))])
+def test_node_policy_mutex_takes_only_nodes_where_nobody_uses_a_card(mode: str, wanted: SliceRequest) -> None:
+    request = pod(wanted, wanted, annotations={names.NODE_POLICY: "mutex"})
+    assert indices(placed(request, node(cards=2))) == [[0], [1]]
+    answer = refused(request, node(cards=2), {"n-1": held_soft(1) if mode == "soft" else held_hard("vir05_1c_16g")})
+    assert answer.text == "1/2 ExclusiveDeviceAllocateConflict"
+    assert answer.message == "n has cards of the pod's chips in use, and node policy mutex takes no such node"
+
+
+def test_node_policy_mutex_is_about_the_cards_of_the_chip() -> None:
+    request = pod(soft(8192), annotations={names.NODE_POLICY: "mutex"})
+    mixed = node(cards=(card(0), card(1, P)))
+    assert indices(placed(request, mixed, {"n-1": held_soft(1), "elsewhere": held_soft(1)})) == [[0]]
+    both = pod(soft(8192), soft(1, of=P), annotations={names.NODE_POLICY: "mutex"})
+    assert refused(both, mixed, {"n-1": held_soft(1)}).reasons == {Reason.EXCLUSIVE_CONFLICT: 1}
 
 
 # ---- Nodes
@@ -432,3 +449,6 @@ def test_explain_is_about_the_container_that_found_no_cards() -> None:
 def test_explain_on_a_node_that_is_refused_as_a_whole() -> None:
     found = explain(pod(soft(8192)), node(cards=2, unsafe="a card is gone"), {})
     assert [(entry.reason, "a card is gone" in entry.detail) for entry in found] == [(Reason.NODE_UNSAFE, True)] * 2
+    request = pod(soft(8192), annotations={names.NODE_POLICY: "mutex"})
+    found = explain(request, node(cards=2), {"n-0": held_soft(1)})
+    assert [(entry.reason, "mutex" in entry.detail) for entry in found] == [(Reason.EXCLUSIVE_CONFLICT, True)] * 2

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from tests.support.cluster import card, held_hard, held_soft, node, soft
+from tests.support.cluster import B3, C, P, card, held_hard, held_soft, node, soft
 from vnpu.annotations.policies import ScoringWeights
 from vnpu.cards import NO_USE, Card, Use
 from vnpu.fit.scores import card_score, connection, node_load
 from vnpu.mode import Mode
+
+if TYPE_CHECKING:
+    from vnpu.chips import Chip
 
 EVEN = ScoringWeights()
 QUARTER = held_soft(16384, 25)
@@ -76,4 +81,9 @@ def test_an_empty_node_has_no_load() -> None:
 )
 def test_the_connection_is_the_share_of_the_largest_group(groups: tuple[int | None, ...], expected: float) -> None:
     cards = [card(index, network_id=group) for index, group in enumerate(groups)]
-    assert connection(cards) == pytest.approx(expected)
+    assert connection(B3, cards) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("of", [P, C])
+def test_network_ids_of_other_families_and_of_super_pods_tell_nothing(of: Chip) -> None:
+    assert connection(of, [card(index, of, network_id=0) for index in range(2)]) == 0

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import pytest
 
 from tests.support.cluster import C, P, card, container, held_soft, indices, init, node, pod, sidecar, soft
-from vnpu import names
 from vnpu.fit import search
-from vnpu.fit.answers import NodeRefusal, Placement
-from vnpu.fit.rules import fit, prepare
+from vnpu.fit.answers import NodeRefusal, Placement, Unplaced
+from vnpu.fit.place import place
+from vnpu.fit.rules import fit
 
-BINPACK = {names.CARD_POLICY: "binpack"}
+if TYPE_CHECKING:
+    from vnpu.cards import Card, Node, Use
+    from vnpu.fit.laws import Want
+    from vnpu.request import PodRequest
 
 
 def test_each_container_takes_what_it_prefers_where_all_fit() -> None:
@@ -88,13 +95,80 @@ def test_a_pod_of_very_many_containers_is_answered(containers: int) -> None:
     assert isinstance(fit(request, node(cards=2), {}), NodeRefusal)
 
 
-def test_the_search_for_a_riddle_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "MOST_TRIES", 200)
-    used = {f"n-{index}": held_soft(1000 * index + 7 * index * index) for index in range(8)}
-    sizes = [30011 + 97 * number * number for number in range(16)]
-    task = prepare(pod(*(soft(size) for size in sizes), annotations=BINPACK))
-    tries: list[None] = []
-    take = search._Search._take
-    monkeypatch.setattr(search._Search, "_take", lambda *them: (tries.append(None), take(*them))[1])
-    assert isinstance(search.arrange(task.wants, node(cards=8), used, task.policy), search.DeadEnd)
-    assert len(tries) <= 200 + len(sizes)
+def test_the_search_by_size_keeps_the_order_that_matters() -> None:
+    too_late = fit(pod(soft(1, 60), soft(1, 40), soft(60000, 0)), node(cards=1), {})
+    assert isinstance(too_late, NodeRefusal)
+    beside = fit(pod(sidecar(soft(20000)), init(soft(60000))), node(cards=1), {})
+    assert isinstance(beside, NodeRefusal)
+    before = fit(pod(init(soft(60000)), sidecar(soft(20000))), node(cards=1), {})
+    assert isinstance(before, Placement)
+
+
+# ---- Riddles
+
+
+def riddle(seed: int, part: float = 1.0) -> tuple[PodRequest, Node, dict[str, Use]]:
+    """Sixteen containers on eight cards: for each card two that fill that part of what is left of it."""
+    generator = random.Random(seed)
+    used = {f"n-{index}": held_soft(generator.randrange(30000)) for index in range(8)}
+    sizes = []
+    for held in used.values():
+        free = 65536 - held.memory_mib
+        first = generator.randrange(1000, free - 1000)
+        sizes += [int(first * part), int((free - first) * part)]
+    generator.shuffle(sizes)
+    return pod(*map(soft, sizes)), node(cards=8), used
+
+
+@pytest.fixture
+def tries(monkeypatch: pytest.MonkeyPatch) -> list[Want]:
+    """The containers that were put on cards, one entry for each time."""
+    seen: list[Want] = []
+    put = search._put
+
+    def counted(want: Want, cards: tuple[Card, ...], held: dict[str, Use]) -> dict[str, Use]:
+        seen.append(want)
+        return put(want, cards, held)
+
+    monkeypatch.setattr(search, "_put", counted)
+    return seen
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_containers_that_nearly_fill_the_cards_find_them_soon(seed: int, tries: list[Want]) -> None:
+    request, on, used = riddle(seed, 0.85)
+    assert isinstance(fit(request, on, used), Placement)
+    assert len(tries) < 100
+
+
+def test_what_cannot_be_enough_is_refused_without_a_search(tries: list[Want]) -> None:
+    request, on, used = riddle(1)
+    one_more = replace(request, containers=(*request.containers, container(soft(1), "last")))
+    answer = fit(one_more, on, used)
+    assert isinstance(answer, NodeRefusal)
+    assert "MiB are missing for c" in answer.message
+    assert len(tries) <= len(one_more.containers)
+
+
+def test_a_container_that_fits_on_no_card_is_told_before_others(tries: list[Want]) -> None:
+    used = {f"n-{index}": held_soft(1) for index in range(8)}
+    answer = fit(pod(*(soft(40000) for _ in range(9)), soft(65536)), node(cards=8), used)
+    assert isinstance(answer, NodeRefusal)
+    assert answer.message == "on the best card (n card 0) 1 MiB are missing for c9"
+    assert len(tries) == 8
+
+
+def test_a_search_that_is_cut_short_says_so_and_what_to_do(monkeypatch: pytest.MonkeyPatch, tries: list[Want]) -> None:
+    monkeypatch.setattr(search, "MOST_TRIES", 50)
+    request, on, used = riddle(1)
+    answer = fit(request, on, used)
+    assert isinstance(answer, NodeRefusal)
+    assert answer.message == (
+        "n has room for each container and for all together, but the search for cards that hold them all was cut "
+        "short: with fewer containers, or the same in another order, the pod may fit"
+    )
+    assert len(tries) <= 50 + 2 * len(request.containers)
+    unplaced = place(request, [node("full", cards=()), on], used)
+    assert isinstance(unplaced, Unplaced)
+    assert unplaced.message.startswith("no node was found for it: c0 asks for")
+    assert unplaced.message.endswith(answer.message)

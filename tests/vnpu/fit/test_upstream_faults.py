@@ -1,4 +1,4 @@
-"""Faults of HAMi (D, A) and of Volcano (B) in fitting, one test each: what was seen there, and ours is right."""
+"""Faults of HAMi (d, a) and of Volcano in fitting, one test each: what was seen there, and ours is right."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.cluster import C, card, chip, full, hard, held_hard, held_soft, indices, node, pod, soft
+from tests.support.cluster import B3, C, card, chip, full, hard, held_hard, held_soft, indices, node, pod, soft
 from vnpu import names
 from vnpu.cards import Use
 from vnpu.errors import RequestError
@@ -125,12 +125,24 @@ def test_a6_the_ai_cpus_of_a_card_are_accounted() -> None:
             assert answer.text == "1/1 CardInsufficientAICPU"
 
 
-def test_b7_a_count_of_zero_is_an_error_and_books_nothing() -> None:
+def test_volcano_b7_a_count_of_zero_is_an_error_and_books_nothing() -> None:
     with pytest.raises(RequestError, match="at least one card"):
         fit(pod(soft(8192, count=0)), node(), {})
 
 
-def test_b10_a_hard_pod_never_shares_a_card_with_a_soft_one() -> None:
+@pytest.mark.parametrize(("policy", "expected"), [("spread", 3), ("binpack", 1), ("mutex", 3), ("numa", 0)])
+def test_volcano_b9_a_policy_decides_on_a_single_node_too_and_alike_every_time(policy: str, expected: int) -> None:
+    used = {"n-0": held_soft(20000, 20), "n-1": held_soft(30000, 30), "n-2": held_soft(10000, 10)}
+    request = pod(soft(8192, 10), annotations={names.CARD_POLICY: policy})
+    cards = [card(index) for index in range(4)]
+    for seed in range(50):
+        random.Random(seed).shuffle(cards)
+        answer = place(request, [node(cards=cards)], used)
+        assert isinstance(answer, Placement)
+        assert indices(answer) == [[expected]]
+
+
+def test_volcano_b10_a_hard_pod_never_shares_a_card_with_a_soft_one() -> None:
     for held, wanted in ((held_soft(8192), hard("vir05_1c_16g")), (held_hard("vir05_1c_16g"), soft(8192))):
         answer = fit(pod(wanted), node(cards=2), {"n-0": held})
         assert isinstance(answer, Placement)
@@ -138,7 +150,7 @@ def test_b10_a_hard_pod_never_shares_a_card_with_a_soft_one() -> None:
         assert isinstance(fit(pod(wanted), node(cards=1), {"n-0": held}), NodeRefusal)
 
 
-def test_b11_a_faulty_card_is_never_chosen() -> None:
+def test_volcano_b11_a_faulty_card_is_never_chosen() -> None:
     cards = (card(0, healthy=False), card(1))
     answer = fit(pod(soft(8192)), node(cards=cards), {})
     assert isinstance(answer, Placement)
@@ -148,10 +160,10 @@ def test_b11_a_faulty_card_is_never_chosen() -> None:
     assert refused.text == "1/2 AllocatedCardsInsufficientRequest, 1/2 CardNotHealth"
 
 
-def test_b12_the_connection_counts_every_card_and_stays_below_its_scale() -> None:
+def test_volcano_b12_the_connection_counts_every_card_and_stays_below_its_scale() -> None:
     five = [card(index, network_id=0 if index < 4 else 1) for index in range(5)]
-    assert connection(five) == 8
-    assert connection([card(index, network_id=0) for index in range(8)]) == 10
+    assert connection(B3, five) == 8
+    assert connection(B3, [card(index, network_id=0) for index in range(8)]) == 10
 
 
 def test_a_card_of_unknown_mode_counts_as_occupied() -> None:
