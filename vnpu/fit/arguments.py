@@ -8,9 +8,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from vnpu import quantity
 from vnpu.annotations.policies import CardPolicy, NodePolicy
 from vnpu.documents import STANDARD_INPUT
-from vnpu.errors import VnpuError
+from vnpu.errors import QuantityError, VnpuError
 from vnpu.fit.inventory import MOST_CARDS
 from vnpu.fit.workloads import MOST_PODS
 
@@ -201,8 +202,14 @@ def _card_group(text: str) -> CardGroup:
 
 def _slice_group(text: str) -> SliceGroup:
     amounts, count = _counted(text, MOST_PODS)
-    memory, comma, core = amounts.partition(",")
-    return SliceGroup(memory.strip(), core.strip() if comma else None, count)
+    memory, comma, core = (part.strip() for part in amounts.partition(","))
+    try:
+        quantity.parse(memory)
+        if comma:
+            quantity.parse(core)
+    except QuantityError as error:
+        raise argparse.ArgumentTypeError(f"{text}: {error}") from error
+    return SliceGroup(memory, core if comma else None, count)
 
 
 def _counted(text: str, most: int) -> tuple[str, int]:

@@ -41,7 +41,6 @@ def test_defaults() -> None:
         ("8192", SliceGroup("8192", None, 1)),
         ("10k, 5x2", SliceGroup("10k", "5", 2)),
         ("16Gix2", SliceGroup("16Gi", None, 2)),
-        ("8192,", SliceGroup("8192", "", 1)),
     ],
 )
 def test_slices(text: str, group: SliceGroup) -> None:
@@ -73,6 +72,11 @@ def test_cards(text: str, group: CardGroup) -> None:
         ("--card Ascend910B3x1025 --slice 8192", "a count from 1 to 1024"),
         ("--card Ascend910B3 --slice 8192x1000000000", "a count from 1 to 100000"),
         ("--card Ascend910B3 --slice 8192x99999999999999999999", "a count from 1 to 100000"),
+        ("--card Ascend910B3 --slice 8192,", '8192,: "": not a Kubernetes quantity'),
+        ("--card Ascend910B3 --slice ,20", ',20: "": not a Kubernetes quantity'),
+        ("--card Ascend910B3 --slice x2", 'x2: "x2": not a Kubernetes quantity'),
+        ("--card Ascend910B3 --slice 8192,20x3x2", '8192,20x3x2: "20x3": not a Kubernetes quantity'),
+        ("--card Ascend910B3 --slice 8192,20,5", '8192,20,5: "20,5": not a Kubernetes quantity'),
         ("--nodes - -", "standard input"),
         ("--card Ascend910B3 --running - -", "standard input"),
         ("--card Ascend910B3 a.yaml --policy fastest", "choose from 'binpack', 'spread'"),
