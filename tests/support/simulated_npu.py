@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
@@ -70,6 +71,10 @@ class Client:
         assert self.process.stdin is not None
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
+
+    def answers(self, *, within_s: float) -> bool:
+        """Whether the call that was started comes back in that time."""
+        return bool(select.select([self.process.stdout], [], [], within_s)[0])
 
     def finish(self) -> Answer:
         assert self.process.stdout is not None

@@ -97,8 +97,7 @@ static void run(struct call *call) {
     const uint64_t *a = call->arguments;
     uint64_t start = now();
     for (call->done = 0; call->done < call->times && call->code == 0; call->done++)
-        call->code = (int)call->function(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10],
-                                          a[11]);
+        call->code = (int)call->function(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11]);
     call->ns = now() - start;
 }
 
