@@ -8,8 +8,12 @@ Paths are written as users see them in their manifests: ``spec.containers[0].res
 
 from __future__ import annotations
 
+import difflib
 import reprlib
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _VALUE_LIMIT: Final = 120
 """Characters of a bad value that a message repeats: enough to recognise it, never a whole document."""
@@ -92,8 +96,19 @@ def shown(value: Any) -> str:
             text = _BRIEF.repr(value)
         except ValueError:  # Python converts no whole number of more than some thousand digits
             text = "a number of thousands of digits"
-    text = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+    text = printable(text)
     return text if len(text) <= _VALUE_LIMIT else text[: _VALUE_LIMIT - 1] + "…"
+
+
+def printable(text: str) -> str:
+    """The text on one line, with what cannot be printed replaced."""
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a message about a name that nobody knows: the nearest known one, ``""`` where none is near."""
+    nearest = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {nearest[0]}?" if nearest else ""
 
 
 def key(path: str, name: str) -> str:
@@ -106,6 +121,14 @@ def key(path: str, name: str) -> str:
 def item(path: str, index: int) -> str:
     """The path of element ``index`` (from 0) of the list at ``path``."""
     return f"{path}[{index}]"
+
+
+def path_of(steps: Iterable[str | int]) -> str:
+    """The path that leads down these steps: texts are members, whole numbers elements of lists."""
+    path = ""
+    for step in steps:
+        path = item(path, step) if isinstance(step, int) else key(path, step)
+    return path
 
 
 def join(prefix: str, path: str) -> str:

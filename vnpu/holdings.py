@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from vnpu import names
 from vnpu.annotations import allocated
-from vnpu.annotations.fields import annotation_path, annotations_of, mapping_at
 from vnpu.annotations.slots import Owner
 from vnpu.cards import NO_USE, Use
 from vnpu.chips import Chip, ChipTable
 from vnpu.containers import ContainerKind, containers, resources
 from vnpu.errors import ABSENT, AnnotationError, InputError
 from vnpu.mode import Mode
+from vnpu.objects import annotation_path, annotations_of, mapping_at
 from vnpu.request import order_rule
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from vnpu import names, quantity
 from vnpu.annotations import policies, register
-from vnpu.annotations.fields import annotation_path, annotations_of, mapping_at
 from vnpu.cards import NO_USE, WHOLE_CORE, Card, Node, Use
 from vnpu.errors import ABSENT, AnnotationError, FieldError, InputError, key
 from vnpu.holdings import held, holdings
+from vnpu.objects import annotation_path, annotations_of, mapping_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -19,7 +19,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from vnpu import names
-from vnpu.errors import AnnotationError, key
+from vnpu.errors import AnnotationError
+from vnpu.objects import annotation_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,9 +34,6 @@ class Mode(StrEnum):
 
     SOFT = "hami-core"
     HARD = "template"
-
-
-ANNOTATION_PATH = key("metadata.annotations", names.MODE)
 
 
 def decide(annotations: Mapping[str, Any], *, core_asked: bool, default: Mode) -> Mode:
@@ -56,4 +54,4 @@ def decide(annotations: Mapping[str, Any], *, core_asked: bool, default: Mode) -
         if value == mode.value and isinstance(value, str):
             return mode
     allowed = f"allowed are {Mode.SOFT.value} (soft slice) and {Mode.HARD.value} (fixed template or whole card)"
-    raise AnnotationError(ANNOTATION_PATH, value, allowed)
+    raise AnnotationError(annotation_path(names.MODE), value, allowed)

@@ -109,7 +109,6 @@ ON_TIMEOUT_DENY: Final = "deny"
 # ---- Paths, in the container unless said otherwise
 
 LIMITER: Final = "/usr/local/hami-vnpu-core/limiter"
-LIMITER_UPSTREAM: Final = "/hami-vnpu-core/limiter"
 LIMITER_START: Final = "start"
 LIMITER_SLEEP: Final = "--sleep"
 LIMITER_LOG_UPSTREAM: Final = "/tmp/limiter_manager.log"  # noqa: S108 - the path that the upstream hook uses

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from vnpu.errors import QuantityError
 
@@ -107,6 +107,11 @@ def whole(value: Any, path: str = "", *, low: int, high: int, unit: str = "") ->
         allowed += "; the unit is MiB already"
         allowed += f": {value} is {meant} MiB, " + (f"write {meant}" if meant <= high else "more than there is")
     raise QuantityError(path, value, allowed)
+
+
+def is_whole(value: Any, *, low: int = 0, high: int = INT32_MAX) -> TypeGuard[int]:
+    """Whether a JSON value that is no quantity is a whole number in this range; true and false are no numbers here."""
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
 def equal(one: Any, other: Any) -> bool:

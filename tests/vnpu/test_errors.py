@@ -5,12 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnpu.errors import ABSENT, FieldError, item, join, key, shown
+from vnpu.errors import ABSENT, FieldError, did_you_mean, item, join, key, path_of, printable, shown
 
 
 def test_paths_look_like_the_manifest() -> None:
     path = key(key(item(key("spec", "containers"), 0), "limits"), "huawei.com/Ascend910B3")
     assert path == "spec.containers[0].limits[huawei.com/Ascend910B3]"
+    assert path_of(("spec", "containers", 0, "limits", "huawei.com/Ascend910B3")) == path
+    assert path_of(()) == ""
     assert join("spec.template", path) == f"spec.template.{path}"
     assert join("items", "[0].spec") == "items[0].spec"
     assert join("", "a") == join("a", "") == "a"
@@ -19,6 +21,15 @@ def test_paths_look_like_the_manifest() -> None:
 def test_the_message_names_path_value_and_what_is_allowed() -> None:
     assert str(FieldError("a.b", "x", "only y is allowed")) == 'a.b: "x": only y is allowed'
     assert str(FieldError("", ABSENT, "a list is expected")) == "absent: a list is expected"
+
+
+def test_the_nearest_name_is_recommended_and_none_where_all_are_far() -> None:
+    assert did_you_mean("card", ("name", "cards")) == "; did you mean cards?"
+    assert did_you_mean("zzz", ("name", "cards")) == ""
+
+
+def test_what_cannot_be_printed_is_replaced() -> None:
+    assert printable("a\x1b[31m\nü") == "a\N{REPLACEMENT CHARACTER}[31m\N{REPLACEMENT CHARACTER}ü"
 
 
 @given(st.text() | st.binary() | st.lists(st.text(), max_size=50))

@@ -7,12 +7,13 @@ without an NPU, ``ASCEND_VISIBLE_DEVICES: "0"`` would bring the card of another 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from vnpu import names
 from vnpu.admission.outcome import APPEND, Set
 from vnpu.admission.settings import OnTimeout, Share
-from vnpu.errors import AnnotationError, FieldError, InputError, RequestError, key
+from vnpu.errors import AnnotationError, FieldError, InputError, RequestError
+from vnpu.objects import annotation_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from vnpu.admission.settings import Settings
     from vnpu.containers import Container
     from vnpu.request import SliceRequest
-
-_SHARE_PATH: Final = key("metadata.annotations", names.SHARE)
 
 
 def share_of(annotations: Mapping[str, Any], settings: Settings) -> Share:
@@ -36,7 +35,9 @@ def share_of(annotations: Mapping[str, Any], settings: Settings) -> Share:
     for share in Share:
         if value == share.value:
             return share
-    raise AnnotationError(_SHARE_PATH, value, f"allowed are {Share.WEIGHTED.value} and {Share.CEILING.value}")
+    raise AnnotationError(
+        annotation_path(names.SHARE), value, f"allowed are {Share.WEIGHTED.value} and {Share.CEILING.value}"
+    )
 
 
 def wanted(request: SliceRequest, share: Share, settings: Settings) -> dict[str, str]:

@@ -11,23 +11,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from vnpu import names
-from vnpu.errors import ABSENT, AnnotationError, key, same
+from vnpu.errors import ABSENT, AnnotationError, InputError, same
+from vnpu.objects import annotation_path, annotations_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from vnpu.chips import ChipTable
 
-ANNOTATIONS: Final = "metadata.annotations"
 _SIGNS: Final = (names.DEVICE_TEXT_PREFIX, names.RUNTIME_INFO_PREFIX, names.PREDICATE_TIME)
 _ASCEND: Final = names.RESOURCE_PREFIX.removeprefix(names.RUNTIME_INFO_PREFIX)
-
-
-def annotations_of(document: Any) -> dict[str, Any]:
-    """The annotations of an object, empty where it has none or none that Kubernetes would store."""
-    metadata = document.get("metadata") if isinstance(document, dict) else None
-    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    return annotations if isinstance(annotations, dict) else {}
 
 
 def records_allocation(name: str, chips: ChipTable) -> bool:
@@ -52,7 +45,7 @@ def forged(annotations: Mapping[str, Any], chips: ChipTable) -> Iterator[Annotat
         if records_allocation(name, chips):
             allowed = "only schedulers and device plugins write this, and not before the pod is there"
             remedy = "remove it (a copy of a running pod carries it)"
-            yield AnnotationError(key(ANNOTATIONS, name), value, f"{allowed}; {remedy}")
+            yield AnnotationError(annotation_path(name), value, f"{allowed}; {remedy}")
 
 
 def tampered(new: Any, old: Any, username: str, chips: ChipTable) -> Iterator[AnnotationError]:
@@ -64,7 +57,7 @@ def tampered(new: Any, old: Any, username: str, chips: ChipTable) -> Iterator[An
         username: who changes it, for the message.
         chips: the chip table.
     """
-    after, before = annotations_of(new), annotations_of(old)
+    after, before = _stored(new), _stored(old)
     for name in dict.fromkeys((*after, *before)):
         value = after.get(name, ABSENT)
         if same(value, before.get(name, ABSENT)):
@@ -73,4 +66,12 @@ def tampered(new: Any, old: Any, username: str, chips: ChipTable) -> Iterator[An
             what = "the mode of a pod is fixed when it is created" if name == names.MODE else "it records an allocation"
             allowed = f"{what}: only schedulers and device plugins change it, and {username} is not among them"
             remedy = "leave it as it is, or name the account in the setting allocators"
-            yield AnnotationError(key(ANNOTATIONS, name), value, f"{allowed}; {remedy}")
+            yield AnnotationError(annotation_path(name), value, f"{allowed}; {remedy}")
+
+
+def _stored(document: Any) -> Mapping[str, Any]:
+    """The annotations of an object, empty where it has none or none that Kubernetes would store."""
+    try:
+        return annotations_of(document) if isinstance(document, dict) else {}
+    except InputError:
+        return {}

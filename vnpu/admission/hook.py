@@ -21,6 +21,7 @@ from vnpu.admission.settings import Hook
 from vnpu.containers import ContainerKind
 from vnpu.errors import ABSENT, InputError, RequestError
 from vnpu.mode import Mode
+from vnpu.quantity import is_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -146,6 +147,6 @@ def _command(handler: Any, path: str) -> list[str]:
 
 def _seconds(handler: Any, path: str) -> int:
     seconds = handler.get("seconds", ABSENT) if isinstance(handler, dict) else ABSENT
-    if not isinstance(seconds, int) or isinstance(seconds, bool) or not 0 <= seconds < 2**31:
+    if not is_whole(seconds):
         raise InputError(f"{path}.seconds", seconds, "a whole number of seconds from 0 is expected")
     return seconds

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from vnpu import names
 from vnpu.errors import InputError, join
+from vnpu.quantity import is_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,7 +23,6 @@ _PATHS: Final[dict[str, tuple[str, ...]]] = {
 _VOLCANO_GROUP: Final = "batch.volcano.sh/"
 _NAMELESS_TASK: Final = "default"
 """What Volcano's own webhook calls a task without a name, before its number."""
-_REPLICAS_LIMIT: Final = 2**31
 
 
 class Place(NamedTuple):
@@ -132,7 +132,7 @@ def _number(parent: Mapping[str, Any], field: str, path: str) -> int:
     value = parent.get(field)
     if value is None:
         return 1
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _REPLICAS_LIMIT:
+    if not is_whole(value):
         raise InputError(join(path, field), value, "a whole number from 0 is expected")
     return value
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from vnpu import names
 from vnpu.annotations import devices, runtime_info, slots
-from vnpu.annotations.fields import UUID_ALLOWED, annotation_path, is_word
+from vnpu.annotations.fields import UUID_ALLOWED, is_word
 from vnpu.errors import AnnotationError, item, key
+from vnpu.objects import annotation_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,14 +1,11 @@
-"""The small parts that all annotation texts are made of: where they stand, card UUIDs, whole numbers."""
+"""The small parts that all annotation texts are made of: card UUIDs and whole numbers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from vnpu.errors import AnnotationError, InputError, key
+from vnpu.errors import AnnotationError
 from vnpu.quantity import INT32_MAX
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _SEPARATORS: Final = frozenset(",:;")
 _LONGEST_NUMBER: Final = 32
@@ -17,38 +14,6 @@ _LONGEST_NUMBER: Final = 32
 UUID_ALLOWED: Final = "a card UUID is expected: printable, without spaces and without , : ;"
 CHIP_ALLOWED: Final = "the common word of a chip is expected, such as Ascend910B3"
 NUMBER_ALLOWED: Final = f"a whole number from 0 to {INT32_MAX} is expected"
-
-
-def annotation_path(name: str) -> str:
-    """Where the annotation ``name`` of a pod or node stands, for errors."""
-    return key("metadata.annotations", name)
-
-
-def mapping_at(document: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    """The mapping at ``document[names[0]][names[1]]...``, empty where it or one on the way is absent.
-
-    Raises:
-        InputError: one of them is no mapping.
-    """
-    path = ""
-    for name in names:
-        path = key(path, name)
-        value = document.get(name)
-        if value is None:
-            return {}
-        if not isinstance(value, dict):
-            raise InputError(path, value, "a mapping is expected")
-        document = value
-    return document
-
-
-def annotations_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The annotations of a pod or node, empty where there are none.
-
-    Raises:
-        InputError: the metadata or its annotations are no mappings.
-    """
-    return mapping_at(document, "metadata", "annotations")
 
 
 def text(value: Any, path: str) -> str:

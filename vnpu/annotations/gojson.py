@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from vnpu.annotations.fields import NUMBER_ALLOWED, text
 from vnpu.errors import AnnotationError, item, key
-from vnpu.quantity import INT32_MAX
+from vnpu.quantity import is_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -86,7 +86,7 @@ def whole(fields: Mapping[str, Any], name: str, path: str) -> int:
     value = fields.get(name)
     if value is None:
         return 0
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= INT32_MAX:
+    if not is_whole(value):
         raise AnnotationError(key(path, name), value, NUMBER_ALLOWED)
     return value
 

@@ -11,8 +11,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from vnpu import names
-from vnpu.annotations.fields import annotation_path, is_word, text
+from vnpu.annotations.fields import is_word, text
 from vnpu.errors import AnnotationError
+from vnpu.objects import annotation_path
 from vnpu.quantity import INT32_MAX
 
 if TYPE_CHECKING:
