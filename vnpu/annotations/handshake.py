@@ -48,7 +48,7 @@ class Handshake:
 
 
 def decode(value: Any, zone: tzinfo, path: str = "") -> Handshake:
-    """The turn in the annotation.
+    """The turn in the annotation; spaces around it do not count.
 
     Args:
         value: the annotation's value.
@@ -58,7 +58,7 @@ def decode(value: Any, zone: tzinfo, path: str = "") -> Handshake:
     Raises:
         AnnotationError: neither form, or no date of the calendar.
     """
-    match = _GRAMMAR.fullmatch(text(value, path))
+    match = _GRAMMAR.fullmatch(text(value, path).strip())
     if match is not None:
         date = match["date"].replace(".", "-")
         try:

@@ -44,7 +44,7 @@ class NodeLock:
 
 
 def decode(value: Any, path: str = "") -> NodeLock:
-    """The lock in the annotation.
+    """The lock in the annotation; spaces around its parts and one comma at the end do not count.
 
     Args:
         value: the annotation's value.
@@ -53,7 +53,9 @@ def decode(value: Any, path: str = "") -> NodeLock:
     Raises:
         AnnotationError: no RFC 3339 time, or one of namespace and pod is missing.
     """
-    time, *owner = text(value, path).split(",")
+    time, *owner = (part.strip() for part in text(value, path).split(","))
+    if owner and not owner[-1]:
+        owner.pop()
     if not _RFC3339.fullmatch(time) or not (owner == [] or (len(owner) == 2 and all(owner))):
         raise AnnotationError(path, value, _ALLOWED)
     try:
@@ -66,11 +68,12 @@ def encode(lock: NodeLock) -> str:
     """The text of the lock, byte for byte as HAMi writes it; the bare time where it names no pod.
 
     Raises:
-        AnnotationError: a time without zone, one of namespace and pod without the other, or a comma in them.
+        AnnotationError: a time without zone, one of namespace and pod without the other, or a comma or spaces around
+            them.
     """
     offset = lock.time.utcoffset()
     owner = [part for part in (lock.namespace, lock.pod) if part]
-    if offset is None or len(owner) == 1 or any("," in part for part in owner):
+    if offset is None or len(owner) == 1 or any("," in part or part != part.strip() for part in owner):
         raise AnnotationError("", f"{lock.time}, {lock.namespace}, {lock.pod}", _ALLOWED)
     # An offset with seconds (local mean time) has no spelling in RFC 3339.
     time = lock.time.astimezone(UTC) if offset % timedelta(minutes=1) else lock.time

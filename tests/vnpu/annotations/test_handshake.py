@@ -29,6 +29,11 @@ def test_the_other_spelling_of_the_date_is_read_too() -> None:
     assert handshake.decode("Requesting_2026.08.21 09:05:07", BEIJING).time == WHEN
 
 
+@pytest.mark.parametrize("text", [" Reported_2026.08.21 09:05:07", "Reported_2026.08.21 09:05:07 \n"])
+def test_spaces_around_the_turn_do_not_count(text: str) -> None:
+    assert handshake.decode(text, BEIJING) == Handshake(Side.REPORTED, WHEN)
+
+
 def test_the_zone_is_that_of_the_writer() -> None:
     apart = handshake.decode("Reported_2026.08.21 09:05:07", UTC).time - WHEN
     assert apart == timedelta(hours=8)
@@ -45,7 +50,7 @@ def test_what_is_written_is_read_back(side: Side, time: datetime) -> None:
     [
         *("", "Requesting", "Requesting_", "Deleted_2026.08.21 09:05:07", "reported_2026.08.21 09:05:07"),
         *("Reported_2026.08-21 09:05:07", "Reported_2026.02.31 09:05:07", "Reported_2026.08.21 24:05:07"),
-        *("Reported_2026.08.21 09:05:07 ", "Reported_2026.8.21 09:05:07", "Reported_٢٠٢٦.08.21 09:05:07", None, 5),
+        *("Reported_ 2026.08.21 09:05:07", "Reported_2026.8.21 09:05:07", "Reported_٢٠٢٦.08.21 09:05:07", None, 5),
     ],
 )
 def test_everything_else_is_refused(value: object) -> None:

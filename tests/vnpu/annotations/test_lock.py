@@ -38,11 +38,27 @@ def test_fractions_of_a_second_are_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ("2026-08-21T12:00:00Z, team, app-0", NodeLock(NOON, "team", "app-0")),
+        (" 2026-08-21T12:00:00Z ,team ,app-0\n", NodeLock(NOON, "team", "app-0")),
+        ("2026-08-21T12:00:00Z,team,app-0,", NodeLock(NOON, "team", "app-0")),
+        ("2026-08-21T12:00:00Z,team,app-0 , ", NodeLock(NOON, "team", "app-0")),
+        (" 2026-08-21T12:00:00Z", NodeLock(NOON)),
+        ("2026-08-21T12:00:00Z,", NodeLock(NOON)),
+    ],
+)
+def test_spaces_and_one_comma_at_the_end_do_not_count(text: str, meaning: NodeLock) -> None:
+    assert lock.decode(text) == meaning
+
+
+@pytest.mark.parametrize(
     "value",
     [
         *("", "now", "2026-08-21", "2026-08-21T12:00:00", "2026-08-21 12:00:00Z", "20260821T120000Z", "2026-W34-5"),
-        *("2026-02-31T12:00:00Z", "2026-08-21T25:00:00Z", "2026-08-21T12:00:00+25:00", "2026-08-21T12:00:00Z,"),
-        *("2026-08-21T12:00:00Z,team", "2026-08-21T12:00:00Z,team,", "2026-08-21T12:00:00Z,,app"),
+        *("2026-02-31T12:00:00Z", "2026-08-21T25:00:00Z", "2026-08-21T12:00:00+25:00", "2026-08-21T12:00:00Z,,"),
+        *("2026-08-21T12:00:00Z,team", "2026-08-21T12:00:00Z,team,", "2026-08-21T12:00:00Z,,app", " ", ","),
+        *("2026-08-21T12:00:00Z,team, ,", "2026-08-21T12:00:00Z,team,app,,", "2026-08-21T12:00:00 Z,team,app"),
         *("2026-08-21T12:00:00Z,team,app,more", "٢٠٢٦-08-21T12:00:00Z", None, 1),
     ],
 )
@@ -57,6 +73,8 @@ def test_everything_else_is_refused(value: object) -> None:
         NodeLock(NOON, "team"),
         NodeLock(NOON, "", "app"),
         NodeLock(NOON, "te,am", "app"),
+        NodeLock(NOON, " team", "app"),
+        NodeLock(NOON, "team", " "),
         NodeLock(NOON.replace(tzinfo=None), "team", "app"),
     ],
 )
@@ -78,7 +96,7 @@ def test_a_zone_with_seconds_is_written_in_utc() -> None:
     assert lock.decode(lock.encode(held)) == held
 
 
-@given(st.one_of(st.text(), st.text("0123456789-:TZ+.,a")))
+@given(st.one_of(st.text(), st.text("0123456789-:TZ+.,a ")))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         held = lock.decode(text)
