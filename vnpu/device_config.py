@@ -8,11 +8,15 @@ fault is an error that names its field, and what merely surprises is a warning.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from vnpu import names
 from vnpu.chips import Chip, ChipTable, Template, standard_names
 from vnpu.errors import ABSENT, ConfigError, item, key, shown
-from vnpu.fields import Fields
+from vnpu.fields import Fields, Form
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _CHIP_KEYS: Final = (
     *("commonWord", "chipName", "resourceName", "resourceMemoryName", "resourceCoreName"),
@@ -69,41 +73,46 @@ def parse(document: Any) -> DeviceConfig:
 def _chip(entry: Any, path: str, warnings: list[str]) -> Chip:
     fields = Fields(entry, path)
     _note_unknown(fields, _CHIP_KEYS, warnings)
-    common_word = fields.name("commonWord")
     resource_name = fields.name("resourceName")
-    _, memory_standard, core_standard = standard_names(common_word)
-    core_name = fields.name("resourceCoreName", default=resource_name + "-core")
     capacity_mib = fields.number("memoryCapacity", low=1)
     chip = Chip(
-        common_word=common_word,
+        common_word=fields.name("commonWord", form=Form.COMMON_WORD),
         chip_name=fields.name("chipName"),
         resource_name=resource_name,
-        memory_name=fields.name("resourceMemoryName", default=resource_name + "-memory"),
-        core_name=core_name,
+        memory_name=fields.name("resourceMemoryName", default=resource_name + names.MEMORY_SUFFIX),
+        core_name=fields.name("resourceCoreName", default=resource_name + names.CORE_SUFFIX),
         memory_allocatable_mib=fields.number("memoryAllocatable", low=1, high=capacity_mib),
         memory_capacity_mib=capacity_mib,
         ai_core=fields.number("aiCore", low=0, default=0),
         ai_cpu=fields.number("aiCPU", low=0, default=0),
         memory_factor=max(1, fields.number("memoryFactor", low=0, default=1)),
-        runtime_class_name=fields.text("runtimeClassName"),
+        runtime_class_name=fields.name("runtimeClassName", default="", form=Form.SUBDOMAIN),
         super_pod=fields.boolean("superPod"),
         templates=_templates(fields.get("templates"), fields.key("templates"), warnings),
     )
     fields.boolean("overwriteEnv")  # HAMi's; ours never writes an empty ASCEND_VISIBLE_DEVICES
     _check_chip(chip, path)
-    if resource_name != f"huawei.com/{common_word}":
-        warnings.append(
-            f"{fields.key('resourceName')}: {shown(resource_name)} is not huawei.com/{common_word}; "
-            f"annotations still use {common_word}"
-        )
-    if (chip.memory_name, core_name) != (memory_standard, core_standard):
-        warnings.append(
-            f"{path}: Volcano builds the core resource as {resource_name}-core and ignores resourceCoreName; "
-            f"this chip names {chip.memory_name} and {core_name}"
-        )
-    if chip.memory_factor > 1:
-        warnings.append(f"{fields.key('memoryFactor')}: {chip.memory_factor}; Volcano does not know this key")
+    warnings += _surprises(chip, path)
     return chip
+
+
+def _surprises(chip: Chip, path: str) -> Iterator[str]:
+    standard, _, _ = standard_names(chip.common_word)
+    if chip.resource_name != standard:
+        yield (
+            f"{key(path, 'resourceName')}: {shown(chip.resource_name)} is not {standard}; annotations still use "
+            f"{chip.common_word}"
+        )
+    memory, core = chip.resource_name + names.MEMORY_SUFFIX, chip.resource_name + names.CORE_SUFFIX
+    if chip.memory_name != memory:
+        yield (
+            f"{key(path, 'resourceMemoryName')}: {shown(chip.memory_name)} is not {memory}; pods, quotas and the "
+            "resources that a scheduler is told to ignore must name it so"
+        )
+    if chip.core_name != core:
+        yield f"{key(path, 'resourceCoreName')}: {shown(chip.core_name)}: Volcano ignores this key, and reads {core}"
+    if chip.memory_factor > 1:
+        yield f"{key(path, 'memoryFactor')}: {chip.memory_factor}: Volcano does not know this key"
 
 
 def _templates(entries: Any, path: str, warnings: list[str]) -> tuple[Template, ...]:
@@ -136,6 +145,9 @@ def _templates(entries: Any, path: str, warnings: list[str]) -> tuple[Template, 
 
 
 def _check_chip(chip: Chip, path: str) -> None:
+    for field, name in _resources(chip):
+        if not Form.RESOURCE.fits(name):
+            raise ConfigError(key(path, field), name, Form.RESOURCE.allowed)
     for template in chip.templates:
         for value, limit, what in (
             (template.memory_mib, chip.memory_allocatable_mib, "memoryAllocatable"),
@@ -145,18 +157,25 @@ def _check_chip(chip: Chip, path: str) -> None:
             if value > limit:
                 place = f"{key(path, 'templates')}[{template.name}]"
                 raise ConfigError(place, value, f"at most the card's {what} {limit} is allowed")
+    smallest_mib = min([chip.memory_allocatable_mib, *(template.memory_mib for template in chip.templates)])
+    if chip.memory_factor > smallest_mib:
+        allowed = f"at most {smallest_mib} is allowed: so many MiB has the card's smallest slice"
+        raise ConfigError(key(path, "memoryFactor"), chip.memory_factor, allowed)
+
+
+def _resources(chip: Chip) -> tuple[tuple[str, str], ...]:
+    return (
+        ("resourceName", chip.resource_name),
+        ("resourceMemoryName", chip.memory_name),
+        ("resourceCoreName", chip.core_name),
+    )
 
 
 def _check_unique(chips: tuple[Chip, ...], path: str) -> None:
     seen: dict[str, str] = {}
     for index, chip in enumerate(chips):
         place = item(path, index)
-        for field, value in (
-            ("commonWord", chip.common_word),
-            ("resourceName", chip.resource_name),
-            ("resourceMemoryName", chip.memory_name),
-            ("resourceCoreName", chip.core_name),
-        ):
+        for field, value in (("commonWord", chip.common_word), *_resources(chip)):
             if value in seen:
                 raise ConfigError(key(place, field), value, f"the same name stands at {seen[value]}; names are unique")
             seen[value] = key(place, field)

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnpu import device_config
-from vnpu.chips import DEFAULT_CHIPS, Chip
+from tests.support import api_rules
+from tests.support.chips import chip_named, config_entry, device_config_of
+from tests.support.pods import container, pod
+from vnpu import device_config, names
+from vnpu.annotations.fields import is_word
+from vnpu.chips import DEFAULT_CHIPS
 from vnpu.errors import ConfigError
 
-
-def entry_of(chip: Chip) -> dict[str, Any]:
-    return {
-        "commonWord": chip.common_word,
-        "chipName": chip.chip_name,
-        "resourceName": chip.resource_name,
-        "resourceMemoryName": chip.memory_name,
-        "resourceCoreName": chip.core_name,
-        "memoryAllocatable": chip.memory_allocatable_mib,
-        "memoryCapacity": chip.memory_capacity_mib,
-        "memoryFactor": 1,
-        "aiCore": chip.ai_core,
-        "aiCPU": chip.ai_cpu,
-        "superPod": chip.super_pod,
-        "templates": [
-            {"name": template.name, "memory": template.memory_mib, "aiCore": template.ai_core, "aiCPU": template.ai_cpu}
-            for template in reversed(chip.templates)
-        ],
-    }
-
-
-CONFIGS = [entry_of(chip) for chip in DEFAULT_CHIPS]
+CONFIGS = [config_entry(chip) for chip in DEFAULT_CHIPS]
 
 
 def test_both_layouts_give_the_same_chips() -> None:
@@ -48,13 +30,21 @@ def test_both_layouts_give_the_same_chips() -> None:
     assert "hamiVnpuCore" in old.warnings[0]
 
 
-def changed(field: str, value: Any) -> dict[str, Any]:
-    config = copy.deepcopy(CONFIGS[2])
+WRONG_WORDS = ("A,B", "A;B", "A:B", "A/B", "A B", "-A", "A-", "Ä", "A" * 44)
+LONG_NAME = config_entry(chip_named("Ascend910B3"), resourceName="huawei.com/" + "a" * 60, resourceMemoryName=None)
+WRONG_RESOURCES = ("A B", "npu", "huawei.com/", "/npu", "Huawei.com/npu", "huawei.com/a/b", "a" * 254 + "/npu")
+
+
+def changed(field: Any, value: Any) -> dict[str, Any]:
+    config = config_entry(chip_named("Ascend910B3")) | {field: value}
     if value is ...:
         del config[field]
-    else:
-        config[field] = value
-    return {"vnpus": {"configs": [config]}}
+    return device_config_of(config)
+
+
+def with_factor(factor: int, *templates_mib: int) -> dict[str, Any]:
+    templates = [{"name": f"vir{memory}", "memory": memory} for memory in templates_mib]
+    return device_config_of(config_entry(chip_named("Ascend910A"), memoryFactor=factor, templates=templates))
 
 
 @pytest.mark.parametrize(
@@ -71,6 +61,15 @@ def changed(field: str, value: Any) -> dict[str, Any]:
         ({"vnpus": {"configs": [CONFIGS[0], CONFIGS[0]]}}, "vnpus.configs[1].commonWord"),
         (changed("commonWord", ...), "vnpus.configs[0].commonWord"),
         (changed("commonWord", ""), "vnpus.configs[0].commonWord"),
+        *((changed("commonWord", word), "vnpus.configs[0].commonWord") for word in WRONG_WORDS),
+        *((changed("resourceName", name), "vnpus.configs[0].resourceName") for name in WRONG_RESOURCES),
+        (changed("resourceMemoryName", "huawei.com/a b"), "vnpus.configs[0].resourceMemoryName"),
+        (changed("resourceCoreName", "cores"), "vnpus.configs[0].resourceCoreName"),
+        (device_config_of(LONG_NAME), "vnpus.configs[0].resourceMemoryName"),
+        *((changed("runtimeClassName", name), "vnpus.configs[0].runtimeClassName") for name in ("Bad Name", "A", 7)),
+        (with_factor(40000), "vnpus.configs[0].memoryFactor"),
+        (with_factor(32769), "vnpus.configs[0].memoryFactor"),
+        (with_factor(2185, 2184, 4369), "vnpus.configs[0].memoryFactor"),
         (changed("chipName", 910), "vnpus.configs[0].chipName"),
         (changed("memoryAllocatable", 65537), "vnpus.configs[0].memoryAllocatable"),
         (changed("memoryAllocatable", 0), "vnpus.configs[0].memoryAllocatable"),
@@ -94,19 +93,61 @@ def test_a_fault_names_its_field(document: Any, path: str) -> None:
     assert caught.value.path == path
 
 
+@pytest.mark.parametrize("document", [with_factor(32768), with_factor(2184, 2184, 4369), with_factor(0, 1)])
+def test_every_slice_is_at_least_one_unit_of_memory(document: dict[str, Any]) -> None:
+    (chip,) = device_config.parse(document).table
+    smallest_mib = min([chip.memory_allocatable_mib, *(template.memory_mib for template in chip.templates)])
+    assert smallest_mib // chip.memory_factor >= 1
+
+
+@pytest.mark.parametrize("word", ["A", "Ascend910B4-1", "a_b.c", "A" * 43])
+def test_every_annotation_of_a_common_word_can_be_written(word: str) -> None:
+    config = config_entry(chip_named("Ascend910B3"), commonWord=word, runtimeClassName="ascend.v2")
+    assert device_config.parse(device_config_of(config)).table.get(word) is not None
+    assert is_word(word)
+    keys = (
+        *(names.use_uuid(word), names.no_use_uuid(word), names.to_allocate(word), names.allocated(word)),
+        *(names.runtime_info(word), names.node_register(word), names.node_handshake(word)),
+    )
+    assert api_rules.faults(pod(container(), annotations=dict.fromkeys(keys, "x"))) == []
+
+
 @pytest.mark.parametrize(
-    ("document", "words"),
+    ("document", "begins", "words"),
     [
-        (changed("memoryAlocatable", 1), ["memoryAlocatable", "did you mean memoryAllocatable"]),
-        (changed("resourceCoreName", "huawei.com/cores"), ["Volcano", "huawei.com/cores"]),
-        (changed("memoryFactor", 1024), ["memoryFactor", "Volcano"]),
-        (changed("resourceName", "huawei.com/npu"), ["resourceName", "Ascend910B3"]),
+        (
+            changed("memoryAlocatable", 1),
+            "vnpus.configs[0].memoryAlocatable: unknown key, ignored",
+            "did you mean memoryAllocatable",
+        ),
+        (
+            changed("resourceCoreName", "huawei.com/cores"),
+            'vnpus.configs[0].resourceCoreName: "huawei.com/cores"',
+            "Volcano ignores this key, and reads huawei.com/Ascend910B3-core",
+        ),
+        (
+            changed("resourceMemoryName", "huawei.com/mib"),
+            'vnpus.configs[0].resourceMemoryName: "huawei.com/mib" is not huawei.com/Ascend910B3-memory',
+            "quotas",
+        ),
+        (changed("memoryFactor", 1024), "vnpus.configs[0].memoryFactor: 1024", "Volcano"),
+        (changed(7, "x"), "vnpus.configs[0].7: unknown key", "ignored"),
     ],
 )
-def test_what_surprises_is_a_warning(document: Any, words: list[str]) -> None:
-    warnings = " ".join(device_config.parse(document).warnings)
-    for word in words:
-        assert word in warnings
+def test_what_surprises_is_one_warning(document: Any, begins: str, words: str) -> None:
+    (warning,) = device_config.parse(document).warnings
+    assert warning.startswith(begins)
+    assert words in warning
+
+
+def test_names_that_follow_the_resource_are_no_surprise_beside_it() -> None:
+    config = config_entry(chip_named("Ascend910B3"), resourceName="huawei.com/Foo")
+    for field in ("resourceMemoryName", "resourceCoreName"):
+        del config[field]
+    written = {"resourceMemoryName": "huawei.com/Foo-memory", "resourceCoreName": "huawei.com/Foo-core"}
+    for more in ({}, written):
+        (warning,) = device_config.parse(device_config_of(config | more)).warnings
+        assert warning.startswith('vnpus.configs[0].resourceName: "huawei.com/Foo" is not huawei.com/Ascend910B3')
 
 
 @pytest.mark.parametrize("field", ["resourceCoreName", "resourceMemoryName", "templates", "memoryFactor", "superPod"])

@@ -10,8 +10,8 @@ from typing import Any, Final, TypeVar
 
 from vnpu import names
 from vnpu.cards import WHOLE_CORE
-from vnpu.errors import ABSENT, ConfigError, item
-from vnpu.fields import Fields
+from vnpu.errors import ABSENT, ConfigError
+from vnpu.fields import Fields, Form
 from vnpu.mode import Mode
 from vnpu.quantity import INT32_MAX
 
@@ -166,10 +166,10 @@ def parse_settings(document: Any) -> Settings:
     default = Settings()
     return Settings(
         default_mode=_word(fields, "defaultMode", default.default_mode),
-        scheduler_name=fields.name("schedulerName", default.scheduler_name),
-        known_schedulers=_names(fields, "knownSchedulers", default.known_schedulers),
-        volcano_schedulers=_names(fields, "volcanoSchedulers", default.volcano_schedulers),
-        runtime_class_name=fields.name("runtimeClassName", default.runtime_class_name),
+        scheduler_name=fields.name("schedulerName", default.scheduler_name, form=Form.SCHEDULER),
+        known_schedulers=fields.names("knownSchedulers", default.known_schedulers),
+        volcano_schedulers=fields.names("volcanoSchedulers", default.volcano_schedulers),
+        runtime_class_name=fields.name("runtimeClassName", default.runtime_class_name, form=Form.SUBDOMAIN),
         default_core_percent=fields.number("defaultCorePercent", low=0, high=WHOLE_CORE, default=0),
         share=_word(fields, "share", default.share),
         on_timeout=_word(fields, "onTimeout", default.on_timeout),
@@ -178,7 +178,7 @@ def parse_settings(document: Any) -> Settings:
         device_plugin=_word(fields, "devicePlugin", default.device_plugin),
         max_soft_cards=None if _unset(fields, "maxSoftCards") else fields.number("maxSoftCards", low=1, high=INT32_MAX),
         templates=_word(fields, "templates", default.templates),
-        allocators=_names(fields, "allocators", default.allocators),
+        allocators=fields.names("allocators", default.allocators),
         allow_privileged=fields.boolean("allowPrivileged"),
         allow_node_name=fields.boolean("allowNodeName"),
         allow_reserved_env=fields.boolean("allowReservedEnv"),
@@ -197,20 +197,6 @@ def _word(fields: Fields, name: str, default: _Word) -> _Word:
         if value == word.value:
             return word
     raise ConfigError(fields.key(name), value, f"allowed are {', '.join(type(default))}")
-
-
-def _names(fields: Fields, name: str, default: tuple[str, ...]) -> tuple[str, ...]:
-    if _unset(fields, name):
-        return default
-    value = fields.get(name)
-    if not isinstance(value, list):
-        raise ConfigError(fields.key(name), value, "a list of names is expected")
-    for index, entry in enumerate(value):
-        if not isinstance(entry, str) or not entry or entry != entry.strip():
-            raise ConfigError(
-                item(fields.key(name), index), entry, "a non-empty text without surrounding spaces is expected"
-            )
-    return tuple(value)
 
 
 def _limiter(fields: Fields) -> Limiter:
