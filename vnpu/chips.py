@@ -75,6 +75,16 @@ class Chip:
     super_pod: bool = False
     templates: tuple[Template, ...] = ()
 
+    def resource(self, kind: ResourceKind) -> str:
+        """The extended resource that counts this of the chip."""
+        match kind:
+            case ResourceKind.COUNT:
+                return self.resource_name
+            case ResourceKind.MEMORY:
+                return self.memory_name
+            case ResourceKind.CORE:
+                return self.core_name
+
     def template_for(self, memory_mib: int) -> Template | None:
         """The smallest template that holds ``memory_mib``, or None where only the whole card does."""
         return next((template for template in self.templates if template.memory_mib >= memory_mib), None)
@@ -106,11 +116,7 @@ class ChipTable:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_word", {chip.common_word: chip for chip in self.chips})
-        resources: dict[str, tuple[Chip, ResourceKind]] = {}
-        for chip in self.chips:
-            resources[chip.resource_name] = (chip, ResourceKind.COUNT)
-            resources[chip.memory_name] = (chip, ResourceKind.MEMORY)
-            resources[chip.core_name] = (chip, ResourceKind.CORE)
+        resources = {chip.resource(kind): (chip, kind) for chip in self.chips for kind in ResourceKind}
         object.__setattr__(self, "_by_resource", resources)
 
     def __iter__(self) -> Iterator[Chip]:

@@ -81,7 +81,7 @@ def containers_or_faults(pod: Mapping[str, Any]) -> Iterator[Container | InputEr
 
 
 class Named(NamedTuple):
-    """One extended resource in the resources of a container.
+    """One resource that a container names, also ``cpu``.
 
     Attributes:
         place: the limits or requests that name it, for example ``spec.containers[0].resources.limits``.

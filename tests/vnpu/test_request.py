@@ -109,7 +109,8 @@ def test_cards_of_a_super_pod_go_in_modules(count: int, expected: int) -> None:
         ({"count": 2, "memory": 10000}, None, RequestError, ["whole cards", "-memory"]),
         ({"Ascend910C": 3}, None, RequestError, ["even"]),
         ({"Ascend910C": 1, "Ascend910C-memory": 16384}, None, RequestError, ["whole cards"]),
-        ({"Ascend310P-memory": 22000}, SOFT, RequestError, ["21527"]),
+        ({"Ascend310P-memory": 22000}, SOFT, QuantityError, ["from 1 to 21527 MiB"]),
+        ({"Ascend310P-memory": 24577}, None, QuantityError, ["from 1 to 24576 MiB"]),
         ({"count": 1, "Ascend910B4-memory": 8192}, None, RequestError, ["one chip"]),
         ({"count": 1, "Ascend910B2": 1}, None, RequestError, ["one chip"]),
     ],
@@ -126,6 +127,34 @@ def test_refusals(limits: dict[str, Any], annotations: Any, error: type[FieldErr
 def test_limit_and_request_must_be_equal(resource: str) -> None:
     with pytest.raises(RequestError, match="equal"):
         read(pod(container(**{resource: 2}, requests={resource: 1})))
+
+
+@pytest.mark.parametrize(
+    ("requests", "annotations", "resource"),
+    [
+        ({"memory": 70000}, None, "memory"),
+        ({"core": 20}, {names.MODE: "template"}, "core"),
+        ({"count": 2, "memory": 10000}, None, "memory"),
+    ],
+)
+def test_a_fault_stands_where_the_number_is_written(requests: dict[str, Any], annotations: Any, resource: str) -> None:
+    with pytest.raises(FieldError) as caught:
+        read(pod(container(requests=requests), annotations=annotations))
+    known = {"memory": f"{CHIP}-memory", "core": f"{CHIP}-core"}
+    assert caught.value.path == f"spec.containers[0].resources.requests[{known[resource]}]"
+
+
+@pytest.mark.parametrize(
+    ("document", "path"),
+    [
+        ({"metadata": [], "spec": {"containers": []}}, "metadata"),
+        ({"metadata": {"annotations": "x"}, "spec": {"containers": []}}, "metadata.annotations"),
+    ],
+)
+def test_metadata_of_an_odd_shape_is_an_error(document: dict[str, Any], path: str) -> None:
+    with pytest.raises(InputError, match="a mapping is expected") as caught:
+        read(document)
+    assert caught.value.path == path
 
 
 def test_more_than_allocatable_gets_the_whole_card_and_a_warning() -> None:
@@ -191,10 +220,8 @@ def test_the_peak_is_what_runs_together_at_the_worst_moment(rows: list[tuple[str
     assert (peak.memory_mib, steady.memory_mib) == (max(moments), moments[0])
 
 
-def test_demand_counts_every_card() -> None:
-    request = read(pod(container(count=2, memory=8192, core=5), {"name": "plain"}))
-    assert request.demand() == {"Ascend910B3": (Use(2, 16384, 10, 0, 0, Mode.SOFT), Use(2, 16384, 10, 0, 0, Mode.SOFT))}
-    assert request.asks
+def test_a_pod_asks_when_one_of_its_containers_does() -> None:
+    assert read(pod(container(count=2, memory=8192, core=5), {"name": "plain"})).asks
     assert not read(pod({"name": "plain"})).asks
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Final
 
 from vnpu import names
 from vnpu.admission.pod import named
 from vnpu.admission.settings import DevicePlugin, UnknownChips
 from vnpu.annotations import policies
-from vnpu.errors import FieldError, RequestError, key, shown
-from vnpu.mode import Mode, decide
+from vnpu.chips import ResourceKind
+from vnpu.containers import ContainerKind
+from vnpu.errors import FieldError, RequestError, did_you_mean, key, shown
+from vnpu.mode import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,19 +28,19 @@ _SURPRISES: Final = (
     ("shareProcessNamespace", "the containers of the pod see each other's processes; quotas stay per container"),
 )
 
+_HARD_ENV_FROM: Final = (
+    f"a variable in it named {names.ENV_VISIBLE_DEVICES} or {names.ENV_VNPU_SPECS} beats what the device plugin sets, "
+    "and brings in another card or template"
+)
+_SOFT_ENV_FROM: Final = (
+    "what admission writes beats it, but a variable in it named ASCEND_..., NPU_... or VNPU_... beats what the device "
+    "plugin sets, and may bring in another card or mislead the limiter"
+)
+
 
 def _is_ours(pod: Pod) -> bool:
     """Whether the pod asks for a configured chip, or carries an annotation that says so."""
     return pod.is_npu or names.MODE in pod.annotations or names.SHARE in pod.annotations
-
-
-def stray_mode(pod: Pod) -> Iterator[FieldError]:
-    """A mode that is none, in a pod that asks for no NPU: a slip of the pen would hide another one."""
-    if names.MODE in pod.annotations:
-        try:
-            decide(pod.annotations, core_asked=False, default=Mode.HARD)
-        except FieldError as fault:
-            yield fault
 
 
 def foreign_resources(pod: Pod, settings: Settings, chips: ChipTable) -> tuple[list[FieldError], list[str]]:
@@ -71,9 +72,8 @@ def _unknown(resource: Resource, chips: ChipTable) -> FieldError:
     word = resource.name
     for part in _PARTS:
         word = word.removesuffix(part)
-    nearest = difflib.get_close_matches(word, known, n=1)
-    hint = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(known)}"
-    allowed = f"the device config knows no such resource; {hint}"
+    hint = did_you_mean(word, known) or f"; known are {', '.join(known)}"
+    allowed = f"the device config knows no such resource{hint}"
     return named(RequestError(resource.path, resource.value, allowed), resource.container)
 
 
@@ -92,7 +92,7 @@ def _mindcluster(pod: Pod) -> Iterator[FieldError]:
 
 def npu_pod(pod: Pod, completion: Completion, settings: Settings) -> Iterator[FieldError]:
     """What an NPU pod must not be, beyond its numbers."""
-    words = dict.fromkeys(wanted.chip.common_word for _, wanted in completion.slices)
+    words = dict.fromkeys(completed.slice.chip.common_word for completed in completion.slices)
     yield from policies.faults(pod.annotations, words)
     node = pod.spec.get("nodeName")
     if node and not settings.allow_node_name:
@@ -104,7 +104,7 @@ def npu_pod(pod: Pod, completion: Completion, settings: Settings) -> Iterator[Fi
         )
     if not settings.allow_privileged:
         yield from _privileged(pod)
-    if settings.soft_card_limit is not None and completion.mode is Mode.SOFT:
+    if settings.soft_card_limit is not None and pod.mode is Mode.SOFT:
         yield from _soft_cards(completion, settings, settings.soft_card_limit)
 
 
@@ -125,16 +125,17 @@ def _soft_cards(completion: Completion, settings: Settings, limit: int) -> Itera
     why = ""
     if settings.device_plugin is DevicePlugin.HAMI:
         why = ": HAMi's device plugin limits the first card only"
-    for container, wanted in completion.slices:
+    for completed in completion.slices:
+        wanted = completed.slice
         if wanted.count > limit:
             module = f"; {wanted.chip.common_word} goes in modules of two cards" if wanted.chip.super_pod else ""
             fault = RequestError(
-                key(f"{container.path}.resources.limits", wanted.chip.resource_name),
+                completed.asked.path(ResourceKind.COUNT),
                 wanted.count,
                 f"a soft container may ask for at most {limit} card(s) (setting maxSoftCards{why}){module}; for whole "
                 f"cards set the annotation {names.MODE}: {Mode.HARD.value}",
             )
-            yield named(fault, container)
+            yield named(fault, completed.asked.container)
 
 
 def surprises(pod: Pod, completion: Completion, settings: Settings) -> Iterator[str]:
@@ -144,15 +145,18 @@ def surprises(pod: Pod, completion: Completion, settings: Settings) -> Iterator[
             yield f"spec.{field}: {text}"
     for member in pod.members:
         if member.asks and member.container.raw.get("envFrom"):
-            yield (
-                f"{member.container.path}.envFrom: variables named NPU_..., VNPU_... or ASCEND_... in it reach the "
-                "limiter, though they never replace what admission writes"
-            )
-    if completion.scheduler not in settings.volcano_schedulers:
-        return
-    where = f"spec.schedulerName: {shown(completion.scheduler)}"
-    if completion.mode is Mode.SOFT:
+            yield f"{member.container.path}.envFrom: {_HARD_ENV_FROM if pod.mode is Mode.HARD else _SOFT_ENV_FROM}"
+    if completion.scheduler in settings.volcano_schedulers:
+        yield from _volcano(pod, f"spec.schedulerName: {shown(completion.scheduler)}")
+
+
+def _volcano(pod: Pod, where: str) -> Iterator[str]:
+    if pod.mode is Mode.SOFT:
         yield f"{where}: soft slices need Volcano {names.VOLCANO_SOFT_SINCE}; older ones make a template of them"
-    asking = sum(member.asks for member in pod.members)
-    if asking > 1:
-        yield f"{where}: Volcano books only the first of the pod's {asking} NPU containers"
+    asking = [member.container for member in pod.members if member.asks]
+    apps = sum(container.kind is ContainerKind.APP for container in asking)
+    if apps > 1:
+        yield f"{where}: Volcano books only the first of the pod's {apps} NPU containers"
+    for container in asking:
+        if container.kind is not ContainerKind.APP:
+            yield f"{container.path}: Volcano looks at spec.containers alone, and books no card for this container"

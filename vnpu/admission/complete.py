@@ -12,7 +12,7 @@ from vnpu.admission.pod import named
 from vnpu.chips import ResourceKind
 from vnpu.containers import SECTIONS
 from vnpu.errors import FieldError, InputError, shown
-from vnpu.mode import Mode, decide
+from vnpu.mode import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -32,18 +32,16 @@ class Completion:
     """What a pod gets.
 
     Attributes:
-        mode: soft or hard, None where the annotation holds neither.
         scheduler: who will schedule the pod.
-        slices: the containers that get a slice, and the slice.
+        slices: the slices of those of its containers that get one.
         needed: what an NPU pod cannot be without: count, memory, core, mode, environment and hook.
         placing: scheduler and runtime class.
         warnings: what works but surprises.
         faults: what cannot be completed, and what stands in the place of what is to be written.
     """
 
-    mode: Mode | None
     scheduler: str
-    slices: tuple[tuple[Container, SliceRequest], ...]
+    slices: tuple[Completed, ...]
     needed: tuple[Set, ...]
     placing: tuple[Set, ...]
     warnings: tuple[str, ...]
@@ -53,12 +51,10 @@ class Completion:
 def complete_pod(pod: Pod, settings: Settings) -> Completion:
     """What is to be added to a pod that asks for an NPU; completing what was completed adds nothing."""
     work = _Work(pod, settings)
-    mode = work.decide_mode()
-    if mode is not None:
-        work.complete_containers(mode)
+    if pod.mode is not None:
+        work.complete_containers(pod.mode)
     scheduler = work.place()
     return Completion(
-        mode,
         scheduler,
         tuple(work.slices),
         tuple(work.needed),
@@ -68,31 +64,28 @@ def complete_pod(pod: Pod, settings: Settings) -> Completion:
     )
 
 
-def resource_sets(
-    container: Container, completed: Completed, kinds: Collection[ResourceKind] = ALL_KINDS
-) -> Iterator[Set]:
+def resource_sets(completed: Completed, kinds: Collection[ResourceKind] = ALL_KINDS) -> Iterator[Set]:
     """What a container's resources do not say yet: each number stands in limits and in requests.
 
     The API server would copy a limit into the requests of a pod, but not into those of a Volcano Job's template.
 
     Args:
-        container: whose resources.
-        completed: the decision for it.
+        completed: the decision for the container.
         kinds: the numbers to write.
     """
-    chip = completed.slice.chip
+    container = completed.asked.container
     amounts = (
-        (ResourceKind.COUNT, chip.resource_name, completed.slice.count),
-        (ResourceKind.MEMORY, chip.memory_name, completed.memory),
-        (ResourceKind.CORE, chip.core_name, completed.core),
+        (ResourceKind.COUNT, completed.slice.count),
+        (ResourceKind.MEMORY, completed.memory),
+        (ResourceKind.CORE, completed.core),
     )
     written = container.raw.get("resources") or {}
     for section in SECTIONS:
         entries = written.get(section) or {}
-        for kind, name, amount in amounts:
+        for kind, amount in amounts:
             if amount is None or kind not in kinds:
                 continue
-            text = str(amount)
+            name, text = completed.slice.chip.resource(kind), str(amount)
             if name not in entries or not quantity.equal(entries[name], text):
                 yield Set((*container.keys, "resources", section, name), text)
 
@@ -103,31 +96,22 @@ class _Work:
     def __init__(self, pod: Pod, settings: Settings) -> None:
         self.pod = pod
         self.settings = settings
-        self.slices: list[tuple[Container, SliceRequest]] = []
+        self.slices: list[Completed] = []
         self.needed: list[Set] = []
         self.placing: list[Set] = []
         self.warnings: list[str] = []
         self.faults: list[FieldError] = []
 
-    def decide_mode(self) -> Mode | None:
-        pod = self.pod
-        try:
-            mode = decide(pod.annotations, core_asked=pod.core_named, default=self.settings.default_mode)
-        except FieldError as fault:
-            self.faults.append(fault)
-            return None
-        if names.MODE not in pod.annotations:
-            self.needed.append(Set(_MODE_KEYS, mode.value))
-        return mode
-
     def complete_containers(self, mode: Mode) -> None:
+        if names.MODE not in self.pod.annotations:
+            self.needed.append(Set(_MODE_KEYS, mode.value))
         share = self.settings.share
         try:
             share = env.share_of(self.pod.annotations, self.settings)
         except FieldError as fault:
             self.faults.append(fault)
         for member in self.pod.members:
-            completed = self.complete(member, mode)
+            completed = self.complete(member)
             ours: dict[str, str] = {}
             if mode is Mode.SOFT and member.asks:
                 self.add_hook(member.container)
@@ -135,17 +119,16 @@ class _Work:
                     ours = env.wanted(completed, share, self.settings)
             self.add_env(member, ours)
 
-    def complete(self, member: Member, mode: Mode) -> SliceRequest | None:
+    def complete(self, member: Member) -> SliceRequest | None:
         if member.wanted is None:
             return None
-        container, percent = member.container, self.settings.default_core_percent
         try:
-            completed = request.complete(member.wanted, mode, container.path, default_core_percent=percent)
+            completed = request.complete(member.wanted, default_core_percent=self.settings.default_core_percent)
         except FieldError as fault:
-            self.faults.append(named(fault, container))
+            self.faults.append(named(fault, member.container))
             return None
-        self.slices.append((container, completed.slice))
-        self.needed += resource_sets(container, completed)
+        self.slices.append(completed)
+        self.needed += resource_sets(completed)
         self.warnings += completed.warnings
         return completed.slice
 
@@ -168,7 +151,7 @@ class _Work:
         """Scheduler and runtime class; the answer is who will schedule the pod."""
         spec, settings = self.pod.spec, self.settings
         runtime_class = settings.runtime_class_name or next(
-            (wanted.chip.runtime_class_name for _, wanted in self.slices if wanted.chip.runtime_class_name), ""
+            (name for completed in self.slices if (name := completed.slice.chip.runtime_class_name)), ""
         )
         if runtime_class and not spec.get("runtimeClassName"):
             self.placing.append(Set(("spec", "runtimeClassName"), runtime_class))

@@ -9,16 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from vnpu import names, request
+from vnpu import asked, names
 from vnpu.chips import ResourceKind
 from vnpu.containers import Container, containers_or_faults
-from vnpu.errors import FieldError, InputError
+from vnpu.errors import AnnotationError, FieldError, InputError
+from vnpu.mode import Mode, decide
+from vnpu.objects import mapping_at
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from vnpu.asked import Asked, Found
     from vnpu.chips import ChipTable
-    from vnpu.request import Asked, Reading
 
 _Fault = TypeVar("_Fault", bound=FieldError)
 _EMPTY: Final[dict[str, Any]] = {}
@@ -66,7 +68,8 @@ class Pod:
         spec: empty where there is none.
         members: everything that has the shape of a container, init containers first.
         is_npu: whether some container asks for a configured chip.
-        core_named: whether one of these resources is core, whatever its value.
+        mode: soft or hard, None where the annotation holds neither.
+        mode_fault: what the annotation holds then; it counts in every pod, since it may hide a slip of the pen.
         unknown: Ascend resources that the device config does not know.
         mindcluster: resources of MindCluster.
         faults: what could not be read; they count in an NPU pod only.
@@ -77,43 +80,59 @@ class Pod:
     spec: Mapping[str, Any]
     members: tuple[Member, ...]
     is_npu: bool
-    core_named: bool
+    mode: Mode | None
+    mode_fault: AnnotationError | None
     unknown: tuple[Resource, ...]
     mindcluster: tuple[Resource, ...]
     faults: tuple[FieldError, ...]
 
 
-def read(document: Mapping[str, Any], chips: ChipTable) -> Pod:
-    """The pod in a JSON object, or in a pod template."""
+def read(document: Mapping[str, Any], chips: ChipTable, default_mode: Mode) -> Pod:
+    """The pod in a JSON object, or in a pod template.
+
+    Args:
+        document: metadata and spec.
+        chips: the chip table.
+        default_mode: the setting ``defaultMode``.
+    """
     faults: list[FieldError] = []
-    metadata = _mapping(document, "metadata", "metadata", faults)
-    annotations = _mapping(metadata, "annotations", "metadata.annotations", faults)
-    labels = _mapping(metadata, "labels", "metadata.labels", faults)
+    annotations, labels = (_metadata(document, name, faults) for name in ("annotations", "labels"))
+    found: list[Found] = []
+    for entry in containers_or_faults(document):
+        if isinstance(entry, InputError):
+            faults.append(entry)
+        else:
+            found.append(asked.find(entry, chips))
+    mode, mode_fault = _mode(annotations, found, default_mode)
     members: list[Member] = []
-    foreign: list[Resource] = []
-    is_npu = core_named = False
-    for found in containers_or_faults(document):
-        if isinstance(found, InputError):
-            faults.append(found)
-            continue
-        reading = request.read(found, chips)
-        foreign += _foreign(reading, found)
-        faults += (named(fault, found) for fault in reading.faults)
-        members.append(Member(found, bool(reading.kinds), reading.asked))
-        is_npu = is_npu or bool(reading.kinds)
-        core_named = core_named or ResourceKind.CORE in reading.kinds
+    for one in found:
+        reading = asked.numbers(one, mode)
+        members.append(Member(one.container, one.chip is not None, reading.asked))
+        faults += (named(fault, one.container) for fault in reading.faults)
     spec = document.get("spec")
+    foreign = [resource for one in found for resource in _foreign(one)]
     return Pod(
         annotations,
         labels,
         spec if isinstance(spec, dict) else _EMPTY,
         tuple(members),
-        is_npu,
-        core_named,
+        any(member.asks for member in members),
+        mode,
+        mode_fault,
         tuple(resource for resource in foreign if resource.name != names.MINDCLUSTER_RESOURCE),
         tuple(resource for resource in foreign if resource.name == names.MINDCLUSTER_RESOURCE),
         tuple(faults),
     )
+
+
+def _mode(
+    annotations: Mapping[str, Any], found: Iterable[Found], default: Mode
+) -> tuple[Mode | None, AnnotationError | None]:
+    core_asked = any(ResourceKind.CORE in one.named for one in found)
+    try:
+        return decide(annotations, core_asked=core_asked, default=default), None
+    except AnnotationError as fault:
+        return None, fault
 
 
 def named(fault: _Fault, container: Container) -> _Fault:
@@ -123,20 +142,17 @@ def named(fault: _Fault, container: Container) -> _Fault:
     return type(fault)(fault.path, fault.value, f'{fault.allowed} (container "{container.name}")')
 
 
-def _mapping(parent: Mapping[str, Any], name: str, path: str, faults: list[FieldError]) -> Mapping[str, Any]:
-    value = parent.get(name)
-    if value is None:
+def _metadata(document: Mapping[str, Any], name: str, faults: list[FieldError]) -> Mapping[str, Any]:
+    try:
+        return mapping_at(document, "metadata", name)
+    except InputError as fault:
+        if fault.path not in [known.path for known in faults]:  # both names meet the same metadata
+            faults.append(fault)
         return _EMPTY
-    if isinstance(value, dict):
-        return value
-    faults.append(InputError(path, value, "a mapping is expected"))
-    return _EMPTY
 
 
-def _foreign(reading: Reading, container: Container) -> list[Resource]:
+def _foreign(found: Found) -> Iterator[Resource]:
     """Resources that look like an NPU and are none of the configured chips."""
-    return [
-        Resource(named.name, named.path, named.value, container)
-        for named in reading.others
-        if named.name.startswith(names.RESOURCE_PREFIX) or named.name == names.MINDCLUSTER_RESOURCE
-    ]
+    for resource in found.others:
+        if resource.name.startswith(names.RESOURCE_PREFIX) or resource.name == names.MINDCLUSTER_RESOURCE:
+            yield Resource(resource.name, resource.path, resource.value, found.container)

@@ -20,15 +20,13 @@ from vnpu.admission.pod import read
 from vnpu.admission.settings import Templates
 from vnpu.admission.templates import PodTemplate, is_volcano_job, places, pod_templates
 from vnpu.chips import ResourceKind
-from vnpu.errors import ABSENT, FieldError, RequestError, item, key, same
-from vnpu.mode import decide
+from vnpu.errors import ABSENT, FieldError, RequestError, path_of, same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from vnpu.admission.settings import Settings
     from vnpu.chips import ChipTable
-    from vnpu.containers import Container
 
 __all__ = [
     "Outcome",
@@ -115,36 +113,30 @@ def mutate_volcano_job(job: Any, settings: Settings, chips: ChipTable) -> Outcom
     sets: list[Set] = []
     warnings: list[str] = []
     for place in places(job):
-        for container, completed in _numbers(place.template, settings, chips):
-            added = resource_sets(container, completed, _GANG_KINDS)
+        for completed in _numbers(place.template, settings, chips):
+            added = resource_sets(completed, _GANG_KINDS)
             sets += (Set((*place.keys, *assignment.path), assignment.value) for assignment in added)
             warnings += (f"{place.path}.{warning}" for warning in completed.warnings)
     return Outcome(tuple(sets), tuple(warnings))
 
 
-def _numbers(
-    template: Mapping[str, Any], settings: Settings, chips: ChipTable
-) -> Iterator[tuple[Container, request.Completed]]:
+def _numbers(template: Mapping[str, Any], settings: Settings, chips: ChipTable) -> Iterator[request.Completed]:
     """The containers of a template whose numbers can be completed."""
-    pod = read(template, chips)
-    try:
-        mode = decide(pod.annotations, core_asked=pod.core_named, default=settings.default_mode)
-    except FieldError:
-        return
-    for member in pod.members:
+    for member in read(template, chips, settings.default_mode).members:
         if member.wanted is not None:
             with contextlib.suppress(FieldError):
-                yield member.container, request.complete(member.wanted, mode, member.container.path)
+                yield request.complete(member.wanted)
 
 
 def _judge(document: Any, settings: Settings, chips: ChipTable) -> _Judgement:
     if not isinstance(document, dict):
         return _Judgement()
-    pod = read(document, chips)
+    pod = read(document, chips, settings.default_mode)
     refusals: list[FieldError] = list(guard.forged(pod.annotations, chips))
+    if pod.mode_fault is not None:
+        refusals.append(pod.mode_fault)
     foreign, warnings = check.foreign_resources(pod, settings, chips)
     if not pod.is_npu:
-        refusals += check.stray_mode(pod)
         return _Judgement(warnings=tuple(warnings), refusals=(*refusals, *foreign))
     completion = complete_pod(pod, settings)
     refusals += (*pod.faults, *foreign, *completion.faults, *check.npu_pod(pod, completion, settings))
@@ -154,17 +146,15 @@ def _judge(document: Any, settings: Settings, chips: ChipTable) -> _Judgement:
 
 def _unmutated(pod: Any, needed: tuple[Set, ...]) -> FieldError:
     """The second line: what the mutating webhook would have written first."""
-    path, found = "", pod
-    for step in needed[0].path:
-        if step != APPEND:
-            path = item(path, step) if isinstance(step, int) else key(path, step)
+    steps, found = needed[0].path, pod
+    for step in steps:
         try:
             found = found[step]
         except (KeyError, TypeError):
             found = ABSENT
     more = f" (and {len(needed) - 1} more)" if len(needed) > 1 else ""
     return RequestError(
-        path,
+        path_of(step for step in steps if step != APPEND),
         found,
         f"completing the pod would change this field{more}: it asks for an NPU, but the mutating webhook was skipped. "
         "Create it again; if that does not help, an administrator must look after the MutatingWebhookConfiguration",

@@ -1,0 +1,116 @@
+"""What a container asks for: found first, then read by the mode of its pod, each fault where its number stands."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.support.pods import CHIP, CORE, MEMORY, container
+from vnpu import asked
+from vnpu.chips import DEFAULT_CHIPS, ResourceKind
+from vnpu.containers import containers
+from vnpu.mode import Mode
+from vnpu.request import complete
+
+if TYPE_CHECKING:
+    from vnpu.asked import Asked, Found, Reading
+
+PLACE = "spec.containers[0].resources"
+P = "huawei.com/Ascend310P"
+
+
+def found(limits: Any = None, requests: Any = None) -> Found:
+    document = {"spec": {"containers": [container(resources={"limits": limits, "requests": requests})]}}
+    (one,) = containers(document)
+    return asked.find(one, DEFAULT_CHIPS)
+
+
+def read(limits: Any = None, requests: Any = None, *, mode: Mode | None = Mode.SOFT) -> Reading:
+    return asked.numbers(found(limits, requests), mode)
+
+
+def sound(reading: Reading) -> Asked:
+    assert reading.faults == []
+    assert reading.asked is not None
+    return reading.asked
+
+
+def test_what_a_container_names_is_known_before_its_numbers_are() -> None:
+    one = found({CHIP: "many", "cpu": 1}, {CORE: -1, "huawei.com/Ascend910X": 1})
+    assert one.chip is DEFAULT_CHIPS.get("Ascend910B3")
+    assert one.named.keys() == {ResourceKind.COUNT, ResourceKind.CORE}
+    assert [other.path for other in one.others] == [f"{PLACE}.limits.cpu", f"{PLACE}.requests[huawei.com/Ascend910X]"]
+    assert one.faults == []
+
+
+def test_who_asks_for_no_chip_has_no_numbers_and_no_faults() -> None:
+    assert found({"cpu": "x"}).chip is None
+    assert read({"cpu": "x"}) == (None, [])
+
+
+def test_each_number_keeps_its_place_and_what_is_not_written_belongs_into_the_limits() -> None:
+    one = sound(read({CHIP: 1, CORE: 20}, {CHIP: 1, MEMORY: "8Ki"}))
+    assert (one.count, one.memory, one.core) == (1, 8192, 20)
+    assert one.path(ResourceKind.COUNT) == f"{PLACE}.limits[{CHIP}]"
+    assert one.path(ResourceKind.MEMORY) == f"{PLACE}.requests[{MEMORY}]"
+    assert one.path(ResourceKind.CORE) == f"{PLACE}.limits[{CORE}]"
+    bare = sound(read(None, {CORE: 20}))
+    assert (bare.count, bare.memory) == (None, None)
+    assert bare.path(ResourceKind.COUNT) == f"{PLACE}.limits[{CHIP}]"
+    assert bare.path(ResourceKind.MEMORY) == f"{PLACE}.limits[{MEMORY}]"
+
+
+@pytest.mark.parametrize("section", ["limits", "requests"])
+@pytest.mark.parametrize(
+    ("mode", "memory", "largest"),
+    [
+        *((Mode.SOFT, 21527, None), (Mode.SOFT, 21528, 21527), (Mode.SOFT, 24576, 21527), (Mode.SOFT, 30000, 21527)),
+        *((Mode.HARD, 21528, None), (Mode.HARD, 24576, None), (Mode.HARD, 24577, 24576)),
+        *((None, 24577, 24576), (None, 0, 24576)),
+    ],
+)
+def test_the_mode_says_how_much_memory_there_is(
+    mode: Mode | None, memory: int, largest: int | None, section: str
+) -> None:
+    reading = read(**{section: {f"{P}-memory": memory}}, mode=mode)
+    if largest is None:
+        assert sound(reading).memory == memory
+        return
+    (fault,) = reading.faults
+    assert reading.asked is None
+    assert fault.path == f"{PLACE}.{section}[{P}-memory]"
+    assert fault.allowed == f"a whole number from 1 to {largest} MiB is allowed"
+
+
+def test_without_a_mode_faults_are_told_and_no_number_is_given() -> None:
+    assert read({CHIP: 1, MEMORY: 8192}, mode=None) == (None, [])
+    reading = read({CHIP: 0, MEMORY: 70000, CORE: 101}, mode=None)
+    assert [fault.path for fault in reading.faults] == [f"{PLACE}.limits[{name}]" for name in (CHIP, MEMORY, CORE)]
+
+
+def test_contradictions_and_numbers_are_told_together() -> None:
+    reading = read({CHIP: 0, MEMORY: 1}, {MEMORY: 2, P: 1})
+    assert [fault.path for fault in reading.faults] == [
+        f"{PLACE}.requests[{MEMORY}]",
+        f"{PLACE}.requests[{P}]",
+        f"{PLACE}.limits[{CHIP}]",
+    ]
+
+
+@given(
+    st.sampled_from(DEFAULT_CHIPS.chips),
+    st.sampled_from(Mode),
+    st.integers(1, 2**17) | st.integers(1, 128).map("{}Gi".format) | st.integers(1, 2**17).map("{}Mi".format),
+)
+@example(DEFAULT_CHIPS.get("Ascend310P"), Mode.SOFT, "16Gi")
+@example(DEFAULT_CHIPS.get("Ascend310P"), Mode.SOFT, "24Gi")
+def test_the_number_that_a_refusal_recommends_is_not_refused(chip: Any, mode: Mode, memory: Any) -> None:
+    for fault in read({chip.memory_name: memory}, mode=mode).faults:
+        for figure in re.findall(r"(?:to|write) ([0-9]+)", fault.allowed):
+            wanted = sound(read({chip.memory_name: figure}, mode=mode))
+            if not (chip.super_pod and mode is Mode.HARD):  # half a module is refused whatever its memory
+                complete(wanted)

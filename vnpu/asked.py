@@ -1,0 +1,164 @@
+"""What one container asks for, as it stands in its limits and requests.
+
+Reading takes two steps, because the mode of the pod lies between them. :func:`find` tells which chip a container names
+and which of its resources; the core among those of all containers decides the mode. :func:`numbers` then reads the
+amounts, of which the mode says how large they may be. What makes no sense is a fault with the place where it stands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from vnpu import quantity
+from vnpu.cards import WHOLE_CORE
+from vnpu.chips import Chip, ChipTable, ResourceKind
+from vnpu.containers import Container, Named, resources
+from vnpu.errors import FieldError, InputError, RequestError, key, shown
+from vnpu.mode import Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+
+class Found(NamedTuple):
+    """What a container names.
+
+    Attributes:
+        container: the container.
+        chip: the first configured chip that it names, None where it asks for none.
+        named: the resources of that chip, by what they count; the limit where limits and requests both name one.
+        faults: what contradicts that, or has no shape.
+        others: the resources that no configured chip has.
+    """
+
+    container: Container
+    chip: Chip | None
+    named: Mapping[ResourceKind, Named]
+    faults: Sequence[FieldError]
+    others: Sequence[Named]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The numbers of one container, as written: None where neither limits nor requests name the resource.
+
+    Attributes:
+        container: the container.
+        mode: the mode of its pod.
+        chip: the one chip that it names.
+        count: cards.
+        memory: per card, in units of the chip's memory resource (MiB times ``memory_factor``).
+        core: percent per card.
+        named: where they stand.
+    """
+
+    container: Container
+    mode: Mode
+    chip: Chip
+    count: int | None
+    memory: int | None
+    core: int | None
+    named: Mapping[ResourceKind, Named]
+
+    def path(self, kind: ResourceKind) -> str:
+        """Where the number stands; the limit that it would stand in where it is not written."""
+        if kind in self.named:
+            return self.named[kind].path
+        return key(f"{self.container.path}.resources.limits", self.chip.resource(kind))
+
+
+class Reading(NamedTuple):
+    """The numbers of a container, or why there are none.
+
+    Attributes:
+        asked: None where the container asks for no chip, where something is wrong, and where the mode is not known.
+        faults: everything that is wrong with what the container asks for.
+    """
+
+    asked: Asked | None
+    faults: Sequence[FieldError]
+
+
+def find(container: Container, chips: ChipTable) -> Found:
+    """Which chip a container asks for, and by which resources; their amounts are compared, but not judged yet."""
+    chip: Chip | None = None
+    found: dict[ResourceKind, Named] = {}
+    faults: list[FieldError] = []
+    others: list[Named] = []
+    strangers: set[str] = set()
+    for named in resources(container):
+        if isinstance(named, InputError):
+            faults.append(named)
+            continue
+        entry = chips.resource(named.name)
+        if entry is None:
+            others.append(named)
+            continue
+        owner, kind = entry
+        chip = chip or owner
+        if owner is chip:
+            faults += _differences(found.setdefault(kind, named), named)
+        elif owner.common_word not in strangers:
+            strangers.add(owner.common_word)
+            allowed = f"one container may name one chip only, and {chip.common_word} is there already"
+            faults.append(RequestError(named.path, named.value, allowed))
+    return Found(container, chip, found, faults, others)
+
+
+def _differences(limit: Named, requested: Named) -> Iterator[FieldError]:
+    """What is wrong with a request beside its limit. What is wrong with the limit is told when it is read."""
+    if requested is limit or quantity.equal(requested.value, limit.value):
+        return
+    try:
+        quantity.parse(limit.value)
+    except FieldError:
+        return
+    try:
+        quantity.parse(requested.value, requested.path)
+    except FieldError as fault:
+        yield fault
+    else:
+        allowed = f"limit and request must be equal in value, and the limit is {shown(limit.value)}"
+        yield RequestError(requested.path, requested.value, allowed)
+
+
+def numbers(found: Found, mode: Mode | None) -> Reading:
+    """The amounts that a container asks for.
+
+    Args:
+        found: what the container names.
+        mode: the mode of its pod; None where its annotation holds neither. Nothing is given then, and only what would
+            be wrong in either mode is a fault.
+    """
+    chip = found.chip
+    faults = list(found.faults)
+    if chip is None:
+        return Reading(None, faults)
+    amounts: dict[ResourceKind, int] = {}
+    for kind, high, unit in _ranges(chip, mode):
+        named = found.named.get(kind)
+        if named is None:
+            continue
+        try:
+            amounts[kind] = quantity.whole(named.value, named.path, low=1, high=high, unit=unit)
+        except FieldError as fault:
+            faults.append(fault)
+    if faults or mode is None:
+        return Reading(None, faults)
+    count, memory, core = (amounts.get(kind) for kind in (ResourceKind.COUNT, ResourceKind.MEMORY, ResourceKind.CORE))
+    return Reading(Asked(found.container, mode, chip, count, memory, core, found.named), faults)
+
+
+def _ranges(chip: Chip, mode: Mode | None) -> tuple[tuple[ResourceKind, int, str], ...]:
+    """The largest number and the unit of each resource.
+
+    A hard slice of more than slices may hold together is the whole card.
+    """
+    largest_mib = chip.memory_allocatable_mib if mode is Mode.SOFT else chip.memory_capacity_mib
+    unit = "MiB" if chip.memory_factor == 1 else f"units of {chip.memory_factor} MiB"
+    return (
+        (ResourceKind.COUNT, quantity.INT32_MAX, "card(s)"),
+        (ResourceKind.MEMORY, largest_mib // chip.memory_factor, unit),
+        (ResourceKind.CORE, WHOLE_CORE, "percent of a card"),
+    )
