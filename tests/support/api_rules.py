@@ -30,11 +30,6 @@ def faults(pod: Mapping[str, Any]) -> list[str]:
     return [*_metadata(pod.get("metadata") or {}), *_spec(spec)]
 
 
-def update_faults(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[str]:
-    """Every reason for which the API server would refuse to make ``new`` of ``old``: a spec is immutable."""
-    return [] if new["spec"] == old["spec"] else ["spec: pod updates may not change fields other than a few"]
-
-
 def quantity(value: Any) -> Fraction:
     """The value of a quantity."""
     match = None if isinstance(value, bool) else _NUMBER.fullmatch(str(value))
@@ -52,6 +47,9 @@ def _metadata(metadata: Mapping[str, Any]) -> Iterator[str]:
             yield f"metadata.annotations: {name!r} is no qualified name"
         if not isinstance(value, str):
             yield f"metadata.annotations[{name}]: {value!r} is no text"
+    for name, value in (metadata.get("labels") or {}).items():
+        if not isinstance(value, str) or not (value == "" or _KEY_NAME.fullmatch(value)):
+            yield f"metadata.labels[{name}]: {value!r} is no label value"
     if sum(len(name) + len(str(value)) for name, value in annotations.items()) > _ANNOTATIONS_LIMIT:
         yield "metadata.annotations: too long"
 

@@ -6,16 +6,8 @@ import json
 from typing import Any
 
 from vnpu import names
-from vnpu.chips import DEFAULT_CHIPS, Chip
 
 CHIP = "Ascend910B3"
-
-
-def chip_named(common_word: str) -> Chip:
-    """The chip of the default table."""
-    chip = DEFAULT_CHIPS.get(common_word)
-    assert chip is not None
-    return chip
 
 
 def container(name: str, *, chip: str = CHIP, **asks: Any) -> dict[str, Any]:

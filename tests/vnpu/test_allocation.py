@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.objects import CHIP, chip_named, container, pod
+from tests.support.chips import chip_named
+from tests.support.objects import CHIP, container, pod
 from vnpu import names
 from vnpu.allocation import ContainerResponse, HostPaths, Mount, binding_annotations, container_response
 from vnpu.annotations.allocated import AllocatedCard

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.objects import CHIP, chip_named, container, pod
+from tests.support.chips import chip_named
+from tests.support.objects import CHIP, container, pod
 from vnpu import names
 from vnpu.annotations import devices, runtime_info
 from vnpu.annotations.devices import DeviceEntry

@@ -1,19 +1,25 @@
-"""Faults of HAMi (D, A), its device plugin (P) and Volcano (V) that codecs, ledger and allocation do not share."""
+"""Faults of HAMi (D, A), its device plugin and Volcano that codecs, ledger and allocation do not share."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from tests.support.objects import CHIP, card, chip_named, container, node, pod
+from tests.support import api_rules
+from tests.support.chips import chip_named
+from tests.support.objects import CHIP, card, container, node, pod
 from vnpu import names
 from vnpu.allocation import HostPaths, binding_annotations, container_response
-from vnpu.annotations import devices, quotas, register, runtime_info
+from vnpu.annotations import devices, lock, quotas, register, runtime_info
 from vnpu.annotations.devices import DeviceEntry
+from vnpu.annotations.lock import NodeLock
+from vnpu.annotations.policies import CardPolicy, NodePolicy
 from vnpu.cards import Card, Use
 from vnpu.chips import DEFAULT_CHIPS
 from vnpu.errors import AnnotationError, InputError, RequestError
+from vnpu.fit.plan import Workload, plan
 from vnpu.holdings import cards_of, held
 from vnpu.ledger import book, read_node
 from vnpu.mode import Mode
@@ -84,12 +90,18 @@ def test_a6_hard_slices_account_the_ai_cores_and_ai_cpus_of_their_templates() ->
     assert held(document, DEFAULT_CHIPS) == {"U0": Use(1, 16384, 0, 5, 1, Mode.HARD)}
 
 
-def test_a7_a_long_node_name_is_an_annotation_and_no_label() -> None:
+def test_a7_a_node_name_too_long_for_a_label_is_written_whole_and_found_again() -> None:
+    home = node(card("U0"), name=".".join(["n" * 50] * 4))
     document = pod(container("app", count=1, memory=8192), node="")
     shares = (CardShare(Card("U0", 0, CHIP, 65536, 10), 8192, 0, None),)
-    node_name = "node-" + "x" * 200
-    placement = Placement(pod_request(document, DEFAULT_CHIPS), node_name, (ContainerPlacement("app", shares),))
-    assert binding_annotations(placement, 1)[names.ASSIGNED_NODE] == node_name
+    placement = Placement(
+        pod_request(document, DEFAULT_CHIPS), home["metadata"]["name"], (ContainerPlacement("app", shares),)
+    )
+    document["metadata"]["annotations"] |= binding_annotations(placement, 1)
+    assert api_rules.faults(document) == []
+    found, _ = read_node(home, DEFAULT_CHIPS)
+    ledger = book([found], [document], DEFAULT_CHIPS)
+    assert (ledger.used, ledger.nodes[0].unsafe) == ({"U0": Use(1, 8192, 0, 0, 0, Mode.SOFT)}, "")
 
 
 def test_plugin_b1_two_containers_on_one_card_keep_their_own_quotas() -> None:
@@ -190,6 +202,22 @@ def test_volcano_b5_an_allocation_on_a_pod_that_asks_for_nothing_frees_nothing()
     assert "in no container" in ledger.nodes[0].unsafe
 
 
+def test_volcano_b6_a_gang_meets_on_one_node_whatever_its_lock_says() -> None:
+    # Volcano takes the lock for the first pod of the gang, fails at the second, and gives the lock back to nobody.
+    held_lock = lock.encode(NodeLock(datetime(2026, 8, 21, 12, 0, tzinfo=UTC)))
+    found, warnings = read_node(node(card("U0"), annotations={names.NODE_LOCK: held_lock}), DEFAULT_CHIPS)
+    pods = tuple(pod_request(pod(name=name, node=""), DEFAULT_CHIPS) for name in ("worker-0", "worker-1"))
+    planned = plan([Workload(pods, min_available=2)], [found], {}, NodePolicy.BINPACK, CardPolicy.SPREAD)
+    assert (found.unsafe, warnings) == ("", ())
+    assert [placement.node for placement in planned.placements] == ["n1", "n1"]
+
+
+def test_volcano_b6_a_lock_that_names_no_pod_leads_to_none_and_ends_by_itself() -> None:
+    bare = lock.decode("2026-08-21T12:00:00Z")
+    assert (bare.namespace, bare.pod) == ("", "")
+    assert bare.expired(bare.time + timedelta(minutes=5, seconds=1))
+
+
 def test_volcano_b11_the_health_of_a_card_is_read() -> None:
     found, _ = read_node(node(card("U0", health=False), card("U1", 1)), DEFAULT_CHIPS)
     assert [known.healthy for known in found.cards] == [False, True]
@@ -199,6 +227,17 @@ def test_volcano_b15_a_terminating_pod_still_holds_its_card() -> None:
     document = pod(text="U0,Ascend910B3,8192,20:;")
     document["metadata"]["deletionTimestamp"] = "2026-08-21T12:00:00Z"
     assert held(document, DEFAULT_CHIPS) == {"U0": Use(1, 8192, 20, 0, 0, Mode.SOFT)}
+
+
+def test_volcano_b16_a_slice_is_booked_from_the_allocation_on_and_not_from_the_binding_on() -> None:
+    found, _ = read_node(node(card("U0", count=1)), DEFAULT_CHIPS)
+    chosen = pod(name="chosen", node="", phase="Pending", text="U0,Ascend910B3,8192,20:;")
+    chosen["metadata"]["annotations"][names.ASSIGNED_NODE] = "n1"
+    ledger = book([found], [chosen], DEFAULT_CHIPS)
+    assert ledger.used == {"U0": Use(1, 8192, 20, 0, 0, Mode.SOFT)}
+    late = pod_request(pod(name="late", node=""), DEFAULT_CHIPS)
+    planned = plan([Workload((late,))], ledger.nodes, ledger.used, NodePolicy.BINPACK, CardPolicy.SPREAD)
+    assert [unplaced.pod.name for unplaced in planned.unplaced] == ["late"]
 
 
 def test_volcano_b17_each_card_of_a_soft_container_is_booked_in_full() -> None:

@@ -13,6 +13,7 @@ from tests.support.reviews import EXPECTED, FOLDER, NAMES, body_of, encoded, end
 from vnpu.admission.settings import Settings
 from vnpu.chips import DEFAULT_CHIPS
 from vnpu.quantity import parse
+from vnpu.request import pod_request
 from webhook.review import Context, Decision, Endpoint, review
 
 if TYPE_CHECKING:
@@ -99,6 +100,12 @@ def test_the_api_server_takes_it_and_a_second_pass_leaves_it_alone(name: str) ->
     assert "patch" not in answered(name, again)
     validated = review(again, Endpoint.VALIDATE, CONTEXT)
     assert validated.record.decision is Decision.ALLOWED, "what was completed passes the second line"
+
+
+@pytest.mark.parametrize("name", COMPLETED)
+def test_fit_sees_the_same_request_before_and_after(name: str) -> None:
+    before = recorded(name)["request"]["object"]
+    assert pod_request(admitted(name), DEFAULT_CHIPS).containers == pod_request(before, DEFAULT_CHIPS).containers
 
 
 @pytest.mark.parametrize("name", COMPLETED)

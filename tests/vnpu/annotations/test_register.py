@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.chips import chip_named
 from tests.support.golden import cases
-from tests.support.objects import CHIP, chip_named
+from tests.support.objects import CHIP
 from vnpu.annotations import register
 from vnpu.cards import Card
 from vnpu.errors import AnnotationError
