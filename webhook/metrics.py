@@ -1,12 +1,11 @@
 """Prometheus metrics of the webhook.
 
-With several workers each keeps its numbers in files of the directory ``PROMETHEUS_MULTIPROC_DIR``, which must be set
-before this module is imported; one worker keeps them in memory.
+One worker keeps its numbers in memory. With several, each keeps them in files of a shared folder, which
+``prometheus_client`` looks up in its environment variable when this module is imported.
 """
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
@@ -16,7 +15,6 @@ from prometheus_client.multiprocess import MultiProcessCollector
 if TYPE_CHECKING:
     from webhook.review import Answer, Endpoint
 
-MULTIPROCESS_DIRECTORY: Final = "PROMETHEUS_MULTIPROC_DIR"
 MEDIA_TYPE: Final = CONTENT_TYPE_LATEST
 
 _SECONDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -29,7 +27,9 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 class Metrics:
     """The numbers of one server."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, shared: bool = False) -> None:
+        """Start counting; ``shared`` where several workers count into one folder."""
+        self._shared = shared
         self._registry = CollectorRegistry()
         self._reviews = Counter(
             "vnpu_webhook_reviews",
@@ -74,7 +74,7 @@ class Metrics:
     def exposed(self) -> bytes:
         """All numbers of all workers in Prometheus' text format."""
         registry = self._registry
-        if MULTIPROCESS_DIRECTORY in os.environ:
+        if self._shared:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return generate_latest(registry)

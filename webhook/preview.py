@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import io
-import os
 import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import jsonpatch
 import yaml
 
-from vnpu import documents
+from vnpu import documents, terminal
 from vnpu.admission import rules
 from vnpu.admission.settings import Templates
 from vnpu.errors import InputError, shown
@@ -58,25 +56,15 @@ def run(files: Sequence[Path], settings_file: Path | None, device_config_file: P
     loaded = config.load(settings_file, device_config_file)
     for warning in loaded.warnings:
         sys.stderr.write(f"webhook: {warning}\n")
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a character shows a question mark
     refused = False
     for path in files:
         for document in documents.read(path):
             with document:
                 result = preview(document.value, loaded.context)
-            _show(_rendered(document, result))
+            with terminal.output() as stream:
+                stream.write(_rendered(document, result))
             refused = refused or bool(result.refusals)
     return _REFUSED if refused else 0
-
-
-def _show(text: str) -> None:
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Who reads the preview has seen enough; the exit code still tells of what comes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def preview(manifest: Any, context: Context) -> Preview:

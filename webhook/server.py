@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from flask import Flask
 
 _BACKLOG: Final = 2048
+_METRICS_FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
+"""The environment variable of prometheus_client."""
 _KEEPALIVE_S: Final = 120
 """An API server closes idle connections after 90 s. Closing first would race with its next request."""
 _GRACEFUL_S: Final = 20
@@ -140,14 +142,15 @@ def _tell_ready(worker: Any, ready: dict[str, str | None]) -> None:
 
 
 def _application(loaded: config.Loaded, metrics_folder: Path | None) -> Flask:
-    """The application. Metrics look for their folder when they are imported, so they are imported here."""
-    os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
+    """The application; metrics go to a folder where several workers share them."""
+    os.environ.pop(_METRICS_FOLDER, None)
     if metrics_folder is not None:
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(metrics_folder)
+        os.environ[_METRICS_FOLDER] = str(metrics_folder)
+    # Only now: metrics look for their folder when they are imported.
     from webhook.app import create_app  # noqa: PLC0415 - see above
     from webhook.metrics import Metrics  # noqa: PLC0415 - see above
 
-    metrics = Metrics()
+    metrics = Metrics(shared=metrics_folder is not None)
     metrics.configured(1)
     return create_app(lambda: loaded.context, metrics)
 
