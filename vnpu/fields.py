@@ -29,7 +29,7 @@ class Form(Enum):
 
     COMMON_WORD = (
         r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,41}[A-Za-z0-9])?",
-        "a word of at most 43 letters, digits and - _ . is expected, such as Ascend910B3",
+        "a word of at most 43 letters, digits, -, _ and . is expected, such as Ascend910B3",
     )
     RESOURCE = (
         rf"(?=[^/]{{1,253}}/){_SUBDOMAIN}/{_SEGMENT}",
@@ -37,11 +37,11 @@ class Form(Enum):
     )
     SCHEDULER = (
         _SEGMENT,
-        "a word of at most 63 letters, digits and - _ . is expected, such as hami-scheduler",
+        "a word of at most 63 letters, digits, -, _ and . is expected, such as hami-scheduler",
     )
     SUBDOMAIN = (
         rf"(?=.{{1,253}}$){_SUBDOMAIN}",
-        "at most 253 lower-case letters, digits and - . are expected, such as ascend",
+        "at most 253 lower-case letters, digits, - and . are expected, without one of these two at an end",
     )
 
     def __init__(self, pattern: str, allowed: str) -> None:

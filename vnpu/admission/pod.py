@@ -69,7 +69,7 @@ class Pod:
         members: everything that has the shape of a container, init containers first.
         is_npu: whether some container asks for a configured chip.
         mode: soft or hard, None where the annotation holds neither.
-        mode_fault: what the annotation holds then; it counts in every pod, since it may hide a slip of the pen.
+        mode_fault: what the annotation holds then; it counts in every pod, since whoever wrote it wanted an NPU.
         unknown: Ascend resources that the device config does not know.
         mindcluster: resources of MindCluster.
         faults: what could not be read; they count in an NPU pod only.

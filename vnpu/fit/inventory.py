@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 from vnpu import names
 from vnpu.cards import Card, Node
 from vnpu.errors import ABSENT, ConfigError, item
-from vnpu.fields import Fields
+from vnpu.fields import Fields, Form
 
 if TYPE_CHECKING:
     from vnpu.chips import Chip, ChipTable
@@ -17,8 +16,6 @@ MOST_CARDS: Final = 1024
 """Cards of one node; real ones have up to 16."""
 
 _NODE_KEYS: Final = ("name", "chip", "cards", "soft", "healthy", "slots", "labels")
-_LONGEST_NAME: Final = 253
-_NODE_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 
 
 def parse(document: Any, chips: ChipTable) -> tuple[Node, ...]:
@@ -48,21 +45,13 @@ def _node(fields: Fields, chips: ChipTable) -> Node:
     soft = fields.boolean("soft")
     chip = find_chip(fields.name("chip"), chips, fields.key("chip"))
     return make_node(
-        _node_name(fields),
+        fields.name("name", form=Form.SUBDOMAIN),
         chip,
         fields.number("cards", low=1, high=MOST_CARDS),
         soft=soft,
         healthy=fields.boolean("healthy", default=True),
         slots=fields.number("slots", low=1, default=default_slots(chip, soft=soft)),
     )
-
-
-def _node_name(fields: Fields) -> str:
-    name = fields.name("name")
-    if len(name) > _LONGEST_NAME or not _NODE_NAME.fullmatch(name):
-        allowed = f"a node name is lower-case letters, digits, - and ., at most {_LONGEST_NAME} characters"
-        raise ConfigError(fields.key("name"), name, allowed)
-    return name
 
 
 def _check_labels(fields: Fields) -> None:
