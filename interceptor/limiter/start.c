@@ -25,40 +25,54 @@ static bool limiter_lives(const char *path) {
 
 /* ---- The guardian */
 
+static void let_go_of(struct vnpu_attached *attached) {
+    if (attached->region != NULL)
+        vnpu_unmap(&attached->mapping);
+    attached->region = NULL;
+}
+
 static void guard(const struct settings *settings, int ready);
 
 /* A process of its own, so that the kernel's word on the limiter is a lock that this one never held. One that finds
  * itself without a guardian gives its lock back and becomes the guardian of another. */
-static pid_t spawn(const struct settings *settings, int ready) {
+static pid_t spawn(const struct settings *settings, struct vnpu_attached *held, int ready) {
     pid_t child = fork();
 
     if (child != 0)
         return child;
+    /* The guardian's lock is the guardian's alone. */
+    let_go_of(held);
     if (ready >= 0)
         close(ready);
     prctl(PR_SET_NAME, "vnpu-limiter");
     enum ending ending = run_limiter(settings, true);
     if (ending == GUARDIAN_LOST)
         guard(settings, -1);
-    _exit(ending == FAILED ? EXIT_SYSTEM : EXIT_DONE);
+    _exit(ending == STOPPED ? EXIT_DONE : ending == SUPERSEDED ? EXIT_NO : EXIT_SYSTEM);
 }
 
-/* Waits for the limiter of this region, be it ours or one that was faster; false when ours failed, or none came. */
-static bool comes_up(const char *path, pid_t limiter, struct vnpu_attached *attached) {
+enum start { UP, NOT_UP, STOPPED_AT_ONCE };
+
+/* Waits for the limiter of this region, be it ours or one that was faster. */
+static enum start comes_up(const char *path, pid_t limiter, struct vnpu_attached *attached) {
     uint64_t deadline = vnpu_now_us() + (uint64_t)READY_MS * 1000;
     int status = 0;
 
     while (vnpu_now_us() < deadline) {
         if (vnpu_region_attach(path, attached) == NULL) {
             if (vnpu_limiter_lives(path, attached))
-                return true;
+                return UP;
             vnpu_unmap(&attached->mapping);
         }
-        if (waitpid(limiter, &status, WNOHANG) == limiter && (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_DONE))
-            return false;
+        if (waitpid(limiter, &status, WNOHANG) == limiter) {
+            if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_DONE)
+                return STOPPED_AT_ONCE;
+            if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_NO)
+                return NOT_UP;
+        }
         vnpu_sleep_us(LOOK_US);
     }
-    return false;
+    return NOT_UP;
 }
 
 /* Says once that limiter and guardian are at work. */
@@ -71,19 +85,18 @@ static void tell_ready(int *ready) {
     *ready = -1;
 }
 
-/* Returns when the limiter of this region ended, whoever started it; true when there is nothing left to guard. */
+/* Returns when the limiter of this region ended, whoever started it; true when there is nothing left to guard. The
+ * guardian's lock stays, so that whoever stops a container in the middle of a restart finds somebody to ask. */
 static bool watch(struct vnpu_attached *attached, int *ready) {
     int descriptor = attached->mapping.descriptor;
-    bool over = true;
 
-    if (vnpu_lock_try(descriptor, VNPU_LOCK_GUARDIAN)) {
-        vnpu_store(&attached->region->guardian_pid, (int32_t)getpid());
-        tell_ready(ready);
-        vnpu_lock_wait(descriptor, VNPU_LOCK_LIMITER);
-        over = vnpu_load(&attached->region->stop) != 0;
-    }
-    vnpu_unmap(&attached->mapping);
-    return over;
+    if (!vnpu_lock_try(descriptor, VNPU_LOCK_GUARDIAN))
+        return true;
+    vnpu_store(&attached->region->guardian_pid, (int32_t)getpid());
+    tell_ready(ready);
+    vnpu_lock_wait(descriptor, VNPU_LOCK_LIMITER);
+    vnpu_unlock(descriptor, VNPU_LOCK_LIMITER);
+    return vnpu_load(&attached->region->stop) != 0;
 }
 
 static bool keeps(const char *path, pid_t limiter) {
@@ -103,23 +116,33 @@ static void part_from(const char *path, pid_t limiter) {
         vnpu_sleep_us(LOOK_US);
 }
 
+/* One limiter's life; false when there is nothing left to guard. `held` is the region that the guardian's lock is on.
+ */
+static bool guard_once(const struct settings *settings, struct vnpu_attached *held, int *ready) {
+    struct vnpu_attached attached = {.region = NULL};
+    pid_t limiter = spawn(settings, held, *ready);
+    enum start start = limiter > 0 ? comes_up(settings->region_path, limiter, &attached) : NOT_UP;
+
+    if (start == UP) {
+        let_go_of(held);
+        *held = attached;
+    }
+    if (start == UP ? !watch(held, ready) : start == NOT_UP && *ready < 0)
+        return held->region == NULL || vnpu_load(&held->region->stop) == 0;
+    part_from(settings->region_path, limiter);
+    return false;
+}
+
 /* Returns when the limiter was asked to stop, another guardian is at work, or the very first start failed. */
 static void guard(const struct settings *settings, int ready) {
+    struct vnpu_attached held = {.region = NULL};
+    uint64_t begun = vnpu_now_us();
     uint64_t pause_us = RESTART_US;
 
     prctl(PR_SET_NAME, "vnpu-guardian");
     signal(SIGTERM, SIG_DFL);
     signal(SIGINT, SIG_DFL);
-    for (;;) {
-        struct vnpu_attached attached;
-        uint64_t begun = vnpu_now_us();
-        pid_t limiter = spawn(settings, ready);
-        bool up = limiter > 0 && comes_up(settings->region_path, limiter, &attached);
-
-        if (up ? watch(&attached, &ready) : ready >= 0) {
-            part_from(settings->region_path, limiter);
-            break;
-        }
+    while (guard_once(settings, &held, &ready)) {
         while (waitpid(-1, NULL, WNOHANG) > 0)
             ;
         /* One that cannot start must not burn the processor; one that was killed comes back at once. */
@@ -127,7 +150,11 @@ static void guard(const struct settings *settings, int ready) {
         if (pause_us > RESTART_LONGEST_US)
             pause_us = RESTART_LONGEST_US;
         vnpu_sleep_us(pause_us);
+        if (held.region != NULL && vnpu_load(&held.region->stop) != 0)
+            break;
+        begun = vnpu_now_us();
     }
+    let_go_of(&held);
     if (ready >= 0)
         close(ready);
 }
@@ -196,18 +223,32 @@ enum exit_code start(const struct settings *settings) {
     return EXIT_SYSTEM;
 }
 
-enum exit_code stop(const char *region_path) {
+/* Asks whoever keeps the region to end; false when nobody does. */
+static bool ask_to_stop(const char *path) {
     struct vnpu_attached attached;
-    uint64_t deadline = vnpu_now_us() + (uint64_t)STOP_MS * 1000;
 
-    if (vnpu_region_attach(region_path, &attached) != NULL || !vnpu_limiter_lives(region_path, &attached))
-        return EXIT_DONE;
+    if (vnpu_region_attach(path, &attached) != NULL)
+        return false;
+    int descriptor = attached.mapping.descriptor;
+    bool kept = vnpu_lock_held(descriptor, VNPU_LOCK_KEEPER) || vnpu_lock_held(descriptor, VNPU_LOCK_GUARDIAN);
     vnpu_store(&attached.region->stop, 1);
     vnpu_futex_wake_all(&attached.region->stop);
-    while (vnpu_lock_held(attached.mapping.descriptor, VNPU_LOCK_LIMITER) && vnpu_now_us() < deadline)
+    if (!kept)
+        unlink(path);
+    vnpu_unmap(&attached.mapping);
+    return kept;
+}
+
+/* Asked again and again: a limiter that is just coming up in place of a killed one takes the region as new. */
+enum exit_code stop(const char *region_path) {
+    uint64_t deadline = vnpu_now_us() + (uint64_t)STOP_MS * 1000;
+
+    while (ask_to_stop(region_path)) {
+        if (vnpu_now_us() >= deadline) {
+            fprintf(stderr, "limiter: it did not stop within %d s\n", STOP_MS / 1000);
+            return EXIT_SYSTEM;
+        }
         vnpu_sleep_us(LOOK_US);
-    if (!vnpu_lock_held(attached.mapping.descriptor, VNPU_LOCK_LIMITER))
-        return EXIT_DONE;
-    fprintf(stderr, "limiter: it did not stop within %d s\n", STOP_MS / 1000);
-    return EXIT_SYSTEM;
+    }
+    return EXIT_DONE;
 }

@@ -123,9 +123,13 @@ def test_a_killed_limiter_comes_back_and_takes_the_region_over(container: Contai
         assert [(tenant.index, tenant.key) for tenant in after] == [(tenant.index, tenant.key) for tenant in tenants]
 
 
-def test_a_killed_guardian_is_replaced(container: Container) -> None:
+@pytest.mark.parametrize("restarts", [0, 1])
+def test_a_killed_guardian_is_replaced(container: Container, restarts: int) -> None:
     with container.running():
-        _, guardian = container.pids()
+        limiter, guardian = container.pids()
+        for _ in range(restarts):
+            kill(limiter)
+            assert eventually(lambda: container.read().generation == 2 and container.lives())
         kill(guardian)
 
         assert eventually(lambda: container.pids()[1] != guardian)
@@ -373,3 +377,13 @@ def test_check_names_processes_that_escape(container: Container) -> None:
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+def test_a_stop_in_the_middle_of_a_restart_is_a_stop(container: Container) -> None:
+    for _ in range(10):
+        with container.running():
+            limiter, guardian = container.pids()
+            kill(limiter)
+            assert eventually(container.lives)
+        assert eventually(lambda pid=guardian: not alive(pid), within_s=5)
+        assert not container.region_path.exists()
