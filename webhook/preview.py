@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
 import jsonpatch
@@ -13,6 +14,7 @@ import yaml
 from vnpu import documents, terminal
 from vnpu.admission import rules
 from vnpu.admission.settings import Templates
+from vnpu.admission.templates import is_volcano_job
 from vnpu.errors import InputError, shown
 from webhook import config
 from webhook.patch import operations
@@ -28,20 +30,28 @@ _REFUSED: Final = 1
 _POD: Final = "Pod"
 
 
+class Makes(Enum):
+    """What pods a manifest makes."""
+
+    NOTHING = auto()
+    ITSELF = auto()
+    PODS = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class Preview:
     """What would happen to one manifest.
 
     Attributes:
         title: kind and name.
-        pods: whether it makes pods at all.
+        makes: what pods it makes.
         refusals: why it, or the pods that it makes, would be refused; empty when they are allowed.
         warnings: what the user would be told.
         diffs: per pod or template that is completed, the change of its YAML; empty when it is refused.
     """
 
     title: str
-    pods: bool
+    makes: Makes
     refusals: tuple[str, ...]
     warnings: tuple[str, ...]
     diffs: tuple[str, ...]
@@ -82,7 +92,19 @@ def preview(manifest: Any, context: Context) -> Preview:
     else:
         outcome = rules.validate_workload(manifest, None, settings, context.chips)
     diffs = () if outcome.refusals else tuple(_diffs(manifest, templates, context))
-    return Preview(_title(manifest), bool(templates), tuple(map(str, outcome.refusals)), outcome.warnings, diffs)
+    return Preview(
+        _title(manifest),
+        _makes(manifest, templates),
+        tuple(map(str, outcome.refusals)),
+        outcome.warnings,
+        diffs,
+    )
+
+
+def _makes(manifest: Mapping[str, Any], templates: Sequence[rules.PodTemplate]) -> Makes:
+    if manifest["kind"] == _POD:
+        return Makes.ITSELF
+    return Makes.PODS if templates else Makes.NOTHING
 
 
 def _diffs(manifest: Mapping[str, Any], templates: Sequence[rules.PodTemplate], context: Context) -> Iterator[str]:
@@ -91,12 +113,14 @@ def _diffs(manifest: Mapping[str, Any], templates: Sequence[rules.PodTemplate], 
         patch = operations(pod, rules.mutate_pod(pod, context.settings, context.chips).sets)
         if patch:
             what = place.path or _title(manifest)
-            yield diff(pod, jsonpatch.apply_patch(pod, patch), what)
+            # Volcano writes the job's scheduler into each pod that it makes.
+            how = "as Volcano fills it in" if is_volcano_job(manifest) else "as written"
+            yield diff(pod, jsonpatch.apply_patch(pod, patch), what, how)
 
 
-def diff(before: Any, after: Any, what: str) -> str:
-    """The unified diff of two objects as YAML; ``what`` is their name in its head."""
-    lines = difflib.unified_diff(_yaml(before), _yaml(after), f"{what}, as written", f"{what}, as admitted")
+def diff(before: Any, after: Any, what: str, how: str = "as written") -> str:
+    """The unified diff of two objects as YAML; its head says what they are and how the first one came about."""
+    lines = difflib.unified_diff(_yaml(before), _yaml(after), f"{what}, {how}", f"{what}, as admitted")
     return "".join(lines)
 
 
@@ -120,10 +144,10 @@ def _bare(value: Any) -> str:
 
 
 def _rendered(document: Document, result: Preview) -> str:
-    if result.refusals:
-        verdict = "refused"
-    elif not result.pods:
+    if result.makes is Makes.NOTHING:
         verdict = "not judged, it makes no pods"
+    elif result.refusals:
+        verdict = "refused" if result.makes is Makes.ITSELF else "its pods would be refused"
     else:
         verdict = "allowed, completed" if result.diffs else "allowed as it is"
     lines = [f"{document.place}: {result.title}: {verdict}\n"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -17,11 +18,13 @@ from webhook import wire
 from webhook.patch import operations
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from vnpu.admission.settings import Settings
     from vnpu.chips import ChipTable
     from webhook.patch import Operation
+
+    _Rule = Callable[[], rules.Outcome]
 
 
 class Endpoint(StrEnum):
@@ -114,6 +117,9 @@ class _Verdict(NamedTuple):
     patch: Sequence[Operation] = ()
 
 
+_LONGEST_LABEL: Final = 256
+"""Characters of a uid, namespace or name that are told on; those of Kubernetes are shorter."""
+
 _PODS: Final = ("", "pods", "")
 _POD_STATUS: Final = ("", "pods", "status")
 _VOLCANO_JOBS: Final = ("batch.volcano.sh", "jobs", "")
@@ -170,10 +176,10 @@ def review(body: bytes, endpoint: Endpoint, context: Context) -> Answer:
         endpoint,
         verdict.decision,
         verdict.reason,
-        request.uid,
+        request.uid[:_LONGEST_LABEL],
         request.operation,
-        request.namespace,
-        request.name,
+        request.namespace[:_LONGEST_LABEL],
+        request.name[:_LONGEST_LABEL],
         request.dry_run,
     )
     return Answer(HTTPStatus.OK, "application/json", answer, record, fault)
@@ -198,49 +204,53 @@ def _written(request: wire.Request, verdict: _Verdict) -> bytes:
 
 def _judge(request: wire.Request, endpoint: Endpoint, context: Context) -> _Verdict:
     try:
-        if not request.operation:
-            raise InputError("request.operation", ABSENT, "CREATE, UPDATE, DELETE or CONNECT is expected")
-        if not request.resource[1]:
-            raise InputError("request.resource", ABSENT, "group and resource are expected")
-        if endpoint is Endpoint.MUTATE:
-            return _mutate(request, context)
-        return _validate(request, context)
-    except FieldError as error:  # the object has not even the shape to find fault with
+        _check_head(request)
+        rule = (_mutation if endpoint is Endpoint.MUTATE else _validation)(request, context)
+    except InputError as error:  # the object has not even the shape to find fault with
         return _refusal((error,), str(error))
-
-
-def _mutate(request: wire.Request, context: Context) -> _Verdict:
-    if request.operation != "CREATE" or request.resource not in (_PODS, _VOLCANO_JOBS):
+    if rule is None:
         return _NOT_JUDGED
-    target = _object(request.object, "object")
-    judge = rules.mutate_pod if request.resource == _PODS else rules.mutate_volcano_job
-    outcome = judge(target, context.settings, context.chips)
+    outcome = rule()
     if not outcome.allowed:
         return _refusal(outcome.refusals, outcome.message, outcome.warnings)
-    patch = operations(target, outcome.sets)
+    if endpoint is Endpoint.VALIDATE:
+        return _Verdict(Decision.ALLOWED, Reason.VALID, "valid", outcome.warnings)
+    patch = operations(request.object, outcome.sets)
     if not patch:
         return _Verdict(Decision.ALLOWED, Reason.UNCHANGED, "nothing to complete", outcome.warnings)
     return _Verdict(Decision.ALLOWED, Reason.PATCHED, "completed", outcome.warnings, patch)
 
 
-def _validate(request: wire.Request, context: Context) -> _Verdict:
+def _check_head(request: wire.Request) -> None:
+    if not request.operation:
+        raise InputError("request.operation", ABSENT, "CREATE, UPDATE, DELETE or CONNECT is expected")
+    if not request.resource[1]:
+        raise InputError("request.resource", ABSENT, "group and resource are expected")
+
+
+def _mutation(request: wire.Request, context: Context) -> _Rule | None:
+    """The rule that completes the object, None for what is not judged."""
+    if request.operation != "CREATE" or request.resource not in (_PODS, _VOLCANO_JOBS):
+        return None
+    judge = rules.mutate_pod if request.resource == _PODS else rules.mutate_volcano_job
+    return partial(judge, _object(request.object, "object"), context.settings, context.chips)
+
+
+def _validation(request: wire.Request, context: Context) -> _Rule | None:
+    """The rule that checks the object, None for what is not judged."""
     settings, chips = context.settings, context.chips
     if request.operation == "CREATE" and request.resource == _PODS:
-        outcome = rules.validate_pod(_object(request.object, "object"), settings, chips)
-    elif request.operation == "UPDATE" and request.resource in (_PODS, _POD_STATUS):
+        return partial(rules.validate_pod, _object(request.object, "object"), settings, chips)
+    if request.operation == "UPDATE" and request.resource in (_PODS, _POD_STATUS):
         target, old = _object(request.object, "object"), _object(request.old_object, "oldObject")
-        outcome = rules.validate_pod_update(target, old, request.username, settings, chips)
-    elif request.operation in ("CREATE", "UPDATE") and (kind := _WORKLOADS.get(request.resource)):
+        return partial(rules.validate_pod_update, target, old, request.username, settings, chips)
+    if request.operation in ("CREATE", "UPDATE") and (kind := _WORKLOADS.get(request.resource)):
         target = _object(request.object, "object")
         if target.get("kind") != kind:
             raise InputError("kind", target.get("kind", ABSENT), f"{kind} is expected for this resource")
         before = _object(request.old_object, "oldObject") if request.operation == "UPDATE" else None
-        outcome = rules.validate_workload(target, before, settings, chips)
-    else:
-        return _NOT_JUDGED
-    if not outcome.allowed:
-        return _refusal(outcome.refusals, outcome.message, outcome.warnings)
-    return _Verdict(Decision.ALLOWED, Reason.VALID, "valid", outcome.warnings)
+        return partial(rules.validate_workload, target, before, settings, chips)
+    return None
 
 
 def _object(value: Any, name: str) -> dict[str, Any]:

@@ -23,9 +23,6 @@ LARGEST_BODY: Final = 8 * 2**20
 _VERSIONS: Final = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
 _KIND: Final = "AdmissionReview"
 _OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT")
-_LONGEST_LABEL: Final = 256
-"""Characters of a uid or name that are told on; those of Kubernetes are shorter."""
-
 _LONGEST_WARNINGS: Final = 4096
 _LONGEST_WARNING: Final = 256
 """Characters of all warnings together, and of each where they are more: kube-apiserver passes on no more."""
@@ -134,8 +131,8 @@ def read(body: bytes) -> Request:
         raise _no_review(f"an {_KIND} of {' or '.join(_VERSIONS)} is expected")
     request = document.get("request")
     uid = request.get("uid") if isinstance(request, dict) else None
-    if not isinstance(request, dict) or not isinstance(uid, str) or not 1 <= len(uid) <= _LONGEST_LABEL:
-        raise _no_review(f"a request with a uid of 1 to {_LONGEST_LABEL} characters is expected")
+    if not isinstance(request, dict) or not isinstance(uid, str) or not uid:
+        raise _no_review("a request with a uid is expected")
     operation = request.get("operation")
     target = request.get("object")
     return Request(
@@ -143,8 +140,8 @@ def read(body: bytes) -> Request:
         uid=uid,
         operation=operation if operation in _OPERATIONS else "",
         resource=_resource(request.get("resource"), request.get("subResource")),
-        namespace=_label(request.get("namespace")),
-        name=_label(request.get("name")) or _own_name(target),
+        namespace=_text(request.get("namespace")),
+        name=_text(request.get("name")) or _own_name(target),
         username=_member(request.get("userInfo"), "username"),
         dry_run=request.get("dryRun") is True,
         object=target,
@@ -219,11 +216,11 @@ def _own_name(target: Any) -> str:
 
 
 def _member(mapping: Any, name: str) -> str:
-    return _label(mapping.get(name)) if isinstance(mapping, dict) else ""
+    return _text(mapping.get(name)) if isinstance(mapping, dict) else ""
 
 
-def _label(value: Any) -> str:
-    return value[:_LONGEST_LABEL] if isinstance(value, str) else ""
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _refuse_constant(name: str) -> NoReturn:

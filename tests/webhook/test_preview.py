@@ -94,15 +94,15 @@ class TestOutput:
     ) -> None:
         code, out, _ = shown(capsys, tmp_path, DEPLOYMENT | {"spec": {"template": {"spec": REFUSED["spec"]}}})
         assert code == 1
-        assert "  refused: spec.template.spec.containers[0]." in out
+        assert ": its pods would be refused\n  refused: spec.template.spec.containers[0]." in out
 
     def test_each_task_of_a_volcano_job(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         tasks = [{"name": name, "template": {"spec": SOFT["spec"]}} for name in ("master", "worker")]
         job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "gang"}}
         code, out, _ = shown(capsys, tmp_path, job | {"spec": {"tasks": tasks}})
         assert code == 0
-        assert "--- spec.tasks[0].template, as written\n" in out
-        assert "--- spec.tasks[1].template, as written\n" in out
+        assert "--- spec.tasks[0].template, as Volcano fills it in\n" in out
+        assert "--- spec.tasks[1].template, as Volcano fills it in\n" in out
         assert "Volcano 1.16" in out, "the pods are scheduled by Volcano, though no template says so"
 
     def test_the_setting_scheduler_name_leaves_a_volcano_job_alone(

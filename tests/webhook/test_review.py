@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.reviews import SOFT_POD, encoded, recorded
+from vnpu import names
 from vnpu.admission import rules
 from vnpu.admission.settings import Settings
 from vnpu.chips import DEFAULT_CHIPS
+from vnpu.errors import InputError
 from webhook.review import Answer, Context, Decision, Endpoint, Reason, review
 from webhook.wire import Unreadable
 
@@ -226,5 +228,22 @@ class TestFaultsOfOurs:
         misfit = rules.Outcome((rules.Set(("spec", "schedulerName", "x"), 1),))
         monkeypatch.setattr(rules, "mutate_pod", lambda *_: misfit)
         answer = reviewed(Endpoint.MUTATE)
-        assert (answer.record.decision, answer.record.reason) == (Decision.DENIED, Reason.INPUT)
-        assert "spec.schedulerName" in response_of(answer)["status"]["message"]
+        # Rules that contradict the object are our fault, not the user's.
+        assert (answer.record.decision, answer.record.reason) == (Decision.FAULT, Reason.FAULT)
+        assert isinstance(answer.fault, InputError)
+        assert not response_of(answer)["allowed"]
+
+
+def test_long_texts_are_cut_for_the_log_alone() -> None:
+    account = f"system:serviceaccount:{'n' * 300}:scheduler"
+    document = recorded("validate-update-pods-soft-910b3.json")
+    document["request"] |= {"uid": "u" * 1000, "namespace": "n" * 1000}
+    document["request"]["userInfo"]["username"] = f"{account}-of-another"
+    document["request"]["object"]["metadata"]["annotations"][names.MODE] = "template"
+    context = Context(Settings(allocators=(account, account[:256])), DEFAULT_CHIPS)
+
+    answer = review(json.dumps(document).encode(), Endpoint.VALIDATE, context)
+
+    assert response_of(answer)["uid"] == "u" * 1000
+    assert not response_of(answer)["allowed"]
+    assert (answer.record.uid, answer.record.namespace) == ("u" * 256, "n" * 256)
