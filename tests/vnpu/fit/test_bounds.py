@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.support import brute_force
 from tests.support.cluster import P, card, chip, container, hard, held_hard, held_soft, init, node, pod, sidecar, soft
 from tests.support.cluster_strategies import cases, riddles
+from tests.support.examples import examples
 from vnpu.fit.bounds import rests
 from vnpu.fit.rules import prepare
 
@@ -74,6 +75,7 @@ def test_the_rest_is_what_comes_from_a_container_on() -> None:
     assert [rest.may_fit(node(cards=1), {}) for rest in rests(wants)] == [False, False, True, True]
 
 
+@examples(60)
 @given(st.one_of(cases(), riddles()))
 def test_what_cannot_be_is_never_possible(case: tuple[PodRequest, Node, Mapping[str, Use]]) -> None:
     request, on, used = case

@@ -7,11 +7,12 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import brute_force
 from tests.support.cluster_strategies import cases, clusters, grouped_cases, pods, riddles, smaller
+from tests.support.examples import examples
 from vnpu import names
 from vnpu.allocation import binding_annotations
 from vnpu.cards import NO_USE, Node, Use
@@ -63,6 +64,7 @@ def bound(placement: Placement) -> dict[str, Any]:
     }
 
 
+@examples(60)
 @given(st.one_of(cases(), riddles()))
 def test_no_law_is_ever_broken(case: Case) -> None:
     pod, node, used = case
@@ -71,13 +73,14 @@ def test_no_law_is_ever_broken(case: Case) -> None:
         assert brute_force.broken_law_of(answer, node, used) is None
 
 
-@settings(max_examples=250)
+@examples(120)
 @given(st.one_of(cases(), riddles(), riddles()))
 def test_a_pod_is_refused_only_where_no_assignment_holds_it(case: Case) -> None:
     pod, node, used = case
     assert isinstance(fit(pod, node, used), Placement) is brute_force.feasible(pod, node, used)
 
 
+@examples(60)
 @given(cases())
 def test_what_a_placement_holds_stays_within_the_cards(case: Case) -> None:
     pod, node, used = case
@@ -93,6 +96,7 @@ def test_what_a_placement_holds_stays_within_the_cards(case: Case) -> None:
             assert use.ai_cpu <= card.ai_cpu
 
 
+@examples(60)
 @given(cases())
 def test_placing_and_releasing_changes_nothing(case: Case) -> None:
     pod, node, used = case
@@ -104,6 +108,7 @@ def test_placing_and_releasing_changes_nothing(case: Case) -> None:
             assert after[uuid].minus(use) == used.get(uuid, NO_USE)
 
 
+@examples(60)
 @given(st.one_of(cases(), riddles()))
 def test_the_ledger_reads_back_what_a_placement_holds(case: Case) -> None:
     pod, node, used = case
@@ -112,6 +117,7 @@ def test_the_ledger_reads_back_what_a_placement_holds(case: Case) -> None:
         assert held(bound(answer), DEFAULT_CHIPS) == answer.holds()
 
 
+@examples(60)
 @given(cases(), st.data())
 def test_a_smaller_request_fits_where_a_larger_one_does(case: Case, data: st.DataObject) -> None:
     pod, node, used = case
@@ -119,6 +125,7 @@ def test_a_smaller_request_fits_where_a_larger_one_does(case: Case, data: st.Dat
         assert isinstance(fit(smaller(data.draw, pod), node, used), Placement)
 
 
+@examples(60)
 @given(cases(), st.randoms(use_true_random=False))
 def test_the_order_of_cards_does_not_matter(case: Case, generator: random.Random) -> None:
     pod, node, used = case
@@ -128,6 +135,7 @@ def test_the_order_of_cards_does_not_matter(case: Case, generator: random.Random
     assert shuffled == fit(pod, node, used)
 
 
+@examples(60)
 @given(cases())
 def test_a_refusal_counts_its_reasons_and_says_them_twice(case: Case) -> None:
     pod, node, used = case
@@ -141,6 +149,7 @@ def test_a_refusal_counts_its_reasons_and_says_them_twice(case: Case) -> None:
         assert node.name in answer.message
 
 
+@examples(60)
 @given(grouped_cases())
 def test_cards_in_groups_stay_together(case: Case) -> None:
     pod, node, used = case
@@ -163,7 +172,7 @@ def test_cards_in_groups_stay_together(case: Case) -> None:
         assert max(groups.values()) == max(free.values())
 
 
-@settings(max_examples=60)
+@examples(40)
 @given(clusters(), st.data(), st.sampled_from(("binpack", "spread", "mutex")))
 def test_the_best_node_is_taken(cluster: Cluster, data: st.DataObject, policy: str) -> None:
     of, nodes, used = cluster
@@ -185,7 +194,7 @@ def test_the_best_node_is_taken(cluster: Cluster, data: st.DataObject, policy: s
         assert answer.reasons
 
 
-@settings(max_examples=60)
+@examples(40)
 @given(clusters(), st.data())
 def test_a_plan_is_pod_after_pod_and_gangs_are_all_or_none(cluster: Cluster, data: st.DataObject) -> None:
     of, nodes, used = cluster

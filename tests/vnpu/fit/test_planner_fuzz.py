@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.planner import Run, run
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def as_yaml(value: Any) -> bytes:
 WRITERS = st.sampled_from([as_json, as_yaml])
 
 
-@settings(max_examples=150)
+@examples(80)
 @given(
     broken(OBJECTS) | JSON | st.builds(lambda kind, rest: {**rest, "kind": kind}, KINDS, st.dictionaries(WORDS, JSON)),
     WRITERS,
@@ -136,13 +137,13 @@ def test_any_manifest(value: Any, write: Callable[[Any], bytes]) -> None:
     check(run(*COMMAND, stdin=write(value)))
 
 
-@settings(max_examples=150)
+@examples(80)
 @given(broken(NODES) | JSON, WRITERS)
 def test_any_node(value: Any, write: Callable[[Any], bytes]) -> None:
     check(run("--card", "Ascend910B3", "--nodes", "-", "--slice", "8192", "-o", "json", stdin=write(value)))
 
 
-@settings(max_examples=100)
+@examples(50)
 @given(broken([{**OBJECTS[0], "status": {"phase": "Running"}}]) | JSON)
 def test_any_running_pod(value: Any) -> None:
     check(run("--card", "Ascend910B3", "--running", "-", "--slice", "8192", "-o", "json", stdin=as_json(value)))

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.planner import run
 from vnpu.annotations.policies import CardPolicy, NodePolicy
 from vnpu.chips import DEFAULT_CHIPS
@@ -70,7 +71,7 @@ def manifests(draw: st.DrawFn) -> tuple[dict[str, Any], int]:
     return {"apiVersion": "v1", "kind": "List", "items": items}, npu_pods
 
 
-@settings(max_examples=60)
+@examples(40)
 @given(INVENTORIES, manifests(), st.sampled_from(list(NodePolicy)), st.sampled_from(list(CardPolicy)))
 def test_every_plan(
     tmp_path_factory: Any, inventory: dict[str, Any], asked: tuple[dict[str, Any], int], nodes: str, cards: str
