@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
-import os
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from vnpu.errors import VnpuError
+from vnpu import terminal
+from vnpu.errors import VnpuError, printable
 from vnpu.fit import arguments, inputs, render
 from vnpu.fit.progress import watched
 
@@ -31,16 +30,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         planner = inputs.load(options)
         watch = iter if options.quiet else partial(watched, stream=sys.stderr)
         report = planner.report(explained=options.explain, progress=watch)
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a character shows a question mark
-        render.write(report, options.output, sys.stdout, warnings=not options.quiet)
-        sys.stdout.flush()
+        with terminal.output() as stream:
+            render.write(report, options.output, stream, warnings=not options.quiet)
     except VnpuError as error:
-        sys.stderr.write(render.printable(f"error: {error}") + "\n")
+        sys.stderr.write(printable(f"error: {error}") + "\n")
         return BAD_INPUT
-    except BrokenPipeError:
-        # The reader of the plan has seen enough. Python would complain once more when it closes standard output.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return SOME_UNPLACED if report.plan.unplaced else ALL_PLACED
 
 

@@ -24,7 +24,7 @@ _BEYOND_CARDS: Final = ("nodeSelector", "affinity", "topologySpreadConstraints")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Batch:
     """Pods that belong together.
 
     Attributes:
@@ -49,7 +49,7 @@ def full_name(pod: PodRequest) -> str:
     return f"{pod.namespace or DEFAULT_NAMESPACE}/{pod.name}"
 
 
-def admit(pod: Mapping[str, Any], names: Sequence[str], settings: Settings, chips: ChipTable) -> Asked:
+def admit(pod: Mapping[str, Any], names: Sequence[str], settings: Settings, chips: ChipTable) -> Batch:
     """Equal pods under several names, judged once.
 
     Args:
@@ -63,7 +63,7 @@ def admit(pod: Mapping[str, Any], names: Sequence[str], settings: Settings, chip
     """
     outcome = mutate_pod(pod, settings, chips)
     if not outcome.allowed:
-        return Asked(refused(pod["metadata"].get("namespace"), names, outcome.message), warnings=outcome.warnings)
+        return Batch(refused(pod["metadata"].get("namespace"), names, outcome.message), warnings=outcome.warnings)
     request = pod_request(
         pod, chips, default_mode=settings.default_mode, default_core_percent=settings.default_core_percent
     )
@@ -74,7 +74,7 @@ def admit(pod: Mapping[str, Any], names: Sequence[str], settings: Settings, chip
             for field in _BEYOND_CARDS
             if pod["spec"].get(field)
         )
-    return Asked(tuple(replace(request, name=name) for name in names), warnings=warnings)
+    return Batch(tuple(replace(request, name=name) for name in names), warnings=warnings)
 
 
 def refused(namespace: str | None, names: Sequence[str], message: str) -> tuple[Unplaced, ...]:

@@ -26,13 +26,13 @@ def load(options: Options) -> Planner:
     chips, warnings = configuration.read_chips(options.device_config)
     books = _books(options, chips)
     reception = Reception(configuration.read_settings(options.config), chips)
-    asked = []
+    batches = []
     if options.slices:
-        asked.append(reception.take_slices(options.slices, _only_chip(books, chips)))
+        batches.append(reception.take_slices(options.slices, _only_chip(books, chips)))
     for path in options.manifests:
-        asked += map(reception.take, documents.read(path))
+        batches += map(reception.take, documents.read(path))
     books = replace(books, warnings=(*warnings, *books.warnings))
-    return Planner(books, asked, options.node_policy, options.card_policy)
+    return Planner(books, batches, options.node_policy, options.card_policy)
 
 
 def _books(options: Options, chips: ChipTable) -> Ledger:

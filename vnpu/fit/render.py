@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, TextIO
 
-from vnpu.errors import VnpuError
+from vnpu.errors import VnpuError, printable
 from vnpu.fit.arguments import Output
 from vnpu.fit.json_form import to_json
 from vnpu.fit.table import sections
@@ -69,11 +69,6 @@ def _plain_table(table: Section) -> str:
         ]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines) + "\n"
-
-
-def printable(text: str) -> str:
-    """The text on one line, with what cannot be printed replaced."""
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
 
 
 def _drawn(tables: Iterable[Section], stream: TextIO) -> bool:

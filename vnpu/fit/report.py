@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from vnpu.errors import InputError
+from vnpu.errors import InputError, did_you_mean
 from vnpu.fit.admit import full_name
 from vnpu.fit.answers import Unplaced
 from vnpu.fit.plan import plan
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from vnpu.annotations.policies import CardPolicy, NodePolicy
-    from vnpu.fit.admit import Asked
+    from vnpu.fit.admit import Batch
     from vnpu.fit.answers import CardVerdict, Plan
     from vnpu.fit.plan import Workload
     from vnpu.ledger import Ledger
@@ -60,13 +59,13 @@ class Planner:
 
     Attributes:
         cluster: the nodes and what is held of them.
-        asked: the pods of each manifest, in order.
+        batches: the pods of each manifest, in order.
         node_policy: for pods whose annotations do not say.
         card_policy: the same for cards.
     """
 
     cluster: Ledger
-    asked: Sequence[Asked]
+    batches: Sequence[Batch]
     node_policy: NodePolicy
     card_policy: CardPolicy
 
@@ -82,8 +81,8 @@ class Planner:
         Raises:
             InputError: there is no pod of that name.
         """
-        found = self._plan(progress(_workloads(self.asked)))
-        warnings = (*self.cluster.warnings, *(warning for one in self.asked for warning in one.warnings))
+        found = self._plan(progress(_workloads(self.batches)))
+        warnings = (*self.cluster.warnings, *(warning for batch in self.batches for warning in batch.warnings))
         merged = replace(found, unplaced=self._in_order(found.unplaced), warnings=tuple(dict.fromkeys(warnings)))
         return Report(self.cluster, merged, self._explain(explained, merged) if explained is not None else ())
 
@@ -95,8 +94,8 @@ class Planner:
         without_room = {id(one.pod): one for one in unplaced}
         return tuple(
             answer
-            for one in self.asked
-            for pod in one.pods
+            for batch in self.batches
+            for pod in batch.pods
             if (answer := pod if isinstance(pod, Unplaced) else without_room.get(id(pod))) is not None
         )
 
@@ -104,24 +103,22 @@ class Planner:
         nodes = {id(placement.pod): placement.node for placement in found.placements}
         explanations = []
         known = []
-        for index, one in enumerate(self.asked):
-            for position, pod in enumerate(one.pods):
+        for index, batch in enumerate(self.batches):
+            for position, pod in enumerate(batch.pods):
                 request = pod.pod if isinstance(pod, Unplaced) else pod
                 known.append(full_name(request) if "/" in name else request.name)
                 if name != known[-1]:
                     continue
                 verdicts = {}
                 if request.asks:
-                    earlier = replace(one, pods=one.pods[:position], min_available=0)
-                    verdicts = self._verdicts(request, (*self.asked[:index], earlier))
+                    earlier = replace(batch, pods=batch.pods[:position], min_available=0)
+                    verdicts = self._verdicts(request, (*self.batches[:index], earlier))
                 explanations.append(Explanation(request, nodes.get(id(pod)), verdicts))
         if not explanations:
-            nearest = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {nearest[0]}?" if nearest else ""
-            raise InputError("--explain", name, f"the name of a pod is expected{hint}")
+            raise InputError("--explain", name, f"the name of a pod is expected{did_you_mean(name, known)}")
         return tuple(explanations)
 
-    def _verdicts(self, pod: PodRequest, before: Iterable[Asked]) -> dict[str, tuple[CardVerdict, ...]]:
+    def _verdicts(self, pod: PodRequest, before: Iterable[Batch]) -> dict[str, tuple[CardVerdict, ...]]:
         """What every card says when the pod's turn comes: all that is planned before it stands in its place."""
         planned = self._plan(_workloads(before))
         used = {status.card.uuid: status.use for status in planned.cards}
@@ -129,5 +126,5 @@ class Planner:
         return {node.name: explain(pod, node, used, policy) for node in self.cluster.nodes}
 
 
-def _workloads(asked: Iterable[Asked]) -> list[Workload]:
-    return [workload for one in asked for workload in one.workloads]
+def _workloads(batches: Iterable[Batch]) -> list[Workload]:
+    return [workload for batch in batches for workload in batch.workloads]

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vnpu.admission.templates import is_volcano_job, pod_templates
 from vnpu.errors import ABSENT, FieldError, InputError, item, join
-from vnpu.fit.admit import DEFAULT_NAMESPACE, Asked, admit, refused
+from vnpu.fit.admit import DEFAULT_NAMESPACE, Batch, admit, refused
 from vnpu.mode import Mode
 from vnpu.names import MODE
+from vnpu.quantity import is_whole
 from vnpu.request import PodRequest
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Reception:
         self._generated: Counter[tuple[str, ...]] = Counter()
         self._places: dict[tuple[str, ...], str] = {}
 
-    def take(self, document: Document) -> Asked:
+    def take(self, document: Document) -> Batch:
         """The pods of one object; a kind that makes no pods is skipped with a warning.
 
         Raises:
@@ -62,9 +63,9 @@ class Reception:
                 raise InputError("kind", kind, "the kind of a Kubernetes object is expected")
             if kind == _POD or kind in _CONTROLLERS:
                 return self._take(obj, kind, document.place)
-            return Asked((), warnings=(f"{document.place}: no pods come of a {kind}: skipped",))
+            return Batch((), warnings=(f"{document.place}: no pods come of a {kind}: skipped",))
 
-    def take_slices(self, groups: Iterable[SliceGroup], chip: Chip) -> Asked:
+    def take_slices(self, groups: Iterable[SliceGroup], chip: Chip) -> Batch:
         """The pods ``slice-0``, ``slice-1``, ... of the command line, each with a soft slice of the chip.
 
         Raises:
@@ -78,9 +79,9 @@ class Reception:
             found = admit(_slice_pod(group, chip), names, self._settings, self._chips)
             pods += found.pods
             warnings += tuple(f"--slice: {warning}" for warning in found.warnings)
-        return Asked(pods, warnings=warnings)
+        return Batch(pods, warnings=warnings)
 
-    def _take(self, obj: Mapping[str, Any], kind: str, place: str) -> Asked:
+    def _take(self, obj: Mapping[str, Any], kind: str, place: str) -> Batch:
         metadata = _mapping(obj.get("metadata", ABSENT), "metadata")
         namespace = metadata.get("namespace")
         if namespace is not None and not isinstance(namespace, str):
@@ -107,7 +108,7 @@ class Reception:
                 pods += refused(namespace, [name], _ON_EVERY_NODE)
             else:
                 pods += found.pods
-        return Asked(tuple(pods), min_available, tuple(warnings))
+        return Batch(tuple(pods), min_available, tuple(warnings))
 
     def _name(self, metadata: Mapping[str, Any], kind: tuple[str, ...], place: str) -> str:
         """The object's name; names that the API server would make up are numbered."""
@@ -177,7 +178,7 @@ def _gang(
 def _pods(value: Any, path: str, default: int) -> int:
     if value is None:
         return default
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST_PODS:
+    if not is_whole(value, high=MOST_PODS):
         raise InputError(path, value, f"a whole number from 0 to {MOST_PODS} is expected")
     return value
 

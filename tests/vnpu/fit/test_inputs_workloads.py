@@ -11,7 +11,7 @@ from vnpu.admission.settings import Settings
 from vnpu.chips import DEFAULT_CHIPS
 from vnpu.documents import Document, DocumentError
 from vnpu.errors import InputError
-from vnpu.fit.admit import Asked, full_name
+from vnpu.fit.admit import Batch, full_name
 from vnpu.fit.answers import Reason, Unplaced
 from vnpu.fit.arguments import SliceGroup
 from vnpu.fit.workloads import MOST_PODS, Reception
@@ -21,7 +21,7 @@ SOFT = container("app", count=1, memory=8192, core=20)
 VOLCANO = "batch.volcano.sh/v1alpha1"
 
 
-def take(*objects: Any, settings: Settings | None = None) -> list[Asked]:
+def take(*objects: Any, settings: Settings | None = None) -> list[Batch]:
     reception = Reception(settings or Settings(), DEFAULT_CHIPS)
     return [reception.take(Document("app.yaml", number, "", obj)) for number, obj in enumerate(objects, start=1)]
 
@@ -42,8 +42,8 @@ def volcano(*tasks: Any, **spec: Any) -> dict[str, Any]:
     return manifest("Job", {"tasks": list(tasks), **spec}, version=VOLCANO)
 
 
-def names(asked: Asked) -> list[str]:
-    return [full_name(one.pod if isinstance(one, Unplaced) else one) for one in asked.pods]
+def names(batch: Batch) -> list[str]:
+    return [full_name(one.pod if isinstance(one, Unplaced) else one) for one in batch.pods]
 
 
 @pytest.mark.parametrize(
@@ -80,33 +80,33 @@ def test_generated_names_are_numbered() -> None:
 
 
 def test_a_pod_is_completed_as_admission_completes_it() -> None:
-    (asked,) = take(pod(container("proxy"), container("app", memory=10000, chip="Ascend910B4")))
-    (request,) = asked.pods
+    (batch,) = take(pod(container("proxy"), container("app", memory=10000, chip="Ascend910B4")))
+    (request,) = batch.pods
     assert not isinstance(request, Unplaced)
     proxy, app = request.containers
     assert (proxy.slice, request.mode) == (None, Mode.HARD)
     assert app.slice is not None
     assert (app.slice.memory_mib, app.slice.template, app.slice.count) == (16384, "vir10_3c_16g", 1)
-    (warning,) = asked.warnings
+    (warning,) = batch.warnings
     assert warning.startswith("app.yaml, document 1: spec.containers[1].resources.limits[")
 
 
 def test_settings_decide() -> None:
-    (asked,) = take(pod(container("app", memory=10000)), settings=Settings(default_mode=Mode.SOFT))
-    (request,) = asked.pods
+    (batch,) = take(pod(container("app", memory=10000)), settings=Settings(default_mode=Mode.SOFT))
+    (request,) = batch.pods
     assert not isinstance(request, Unplaced)
     assert request.containers[0].slice is not None
     assert (request.mode, request.containers[0].slice.memory_mib) == (Mode.SOFT, 10000)
 
 
 def test_replicas_of_a_refused_template_are_all_refused() -> None:
-    (asked,) = take(manifest("Deployment", {"replicas": 2, "template": template(container("app", memory="16Gi"))}))
-    for refused in asked.pods:
+    (batch,) = take(manifest("Deployment", {"replicas": 2, "template": template(container("app", memory="16Gi"))}))
+    for refused in batch.pods:
         assert isinstance(refused, Unplaced)
         assert refused.reasons == {Reason.REFUSED: 1}
         assert "write 16384" in refused.message
         assert refused.nodes == {}
-    assert asked.workloads == []
+    assert batch.workloads == []
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_what_the_webhook_refuses_is_not_placed(obj: dict[str, Any]) -> None:
 
 
 def test_pods_on_their_own_are_placed_one_by_one() -> None:
-    (asked,) = take(manifest("Deployment", {"replicas": 2, "template": template()}))
-    assert [(len(one.pods), one.min_available) for one in asked.workloads] == [(1, 1), (1, 1)]
+    (batch,) = take(manifest("Deployment", {"replicas": 2, "template": template()}))
+    assert [(len(one.pods), one.min_available) for one in batch.workloads] == [(1, 1), (1, 1)]
 
 
 @pytest.mark.parametrize(
@@ -142,22 +142,22 @@ def test_pods_on_their_own_are_placed_one_by_one() -> None:
     ],
 )
 def test_gangs(tasks: list[dict[str, Any]], spec: dict[str, Any], needed: int) -> None:
-    (asked,) = take(volcano(*({"template": template()} | task for task in tasks), **spec))
-    assert asked.min_available == needed
-    (workload,) = asked.workloads
+    (batch,) = take(volcano(*({"template": template()} | task for task in tasks), **spec))
+    assert batch.min_available == needed
+    (workload,) = batch.workloads
     assert len(workload.pods) == sum(task.get("replicas", 1) for task in tasks)
-    noted = any("minAvailable: the plan counts the pods of all tasks" in warning for warning in asked.warnings)
+    noted = any("minAvailable: the plan counts the pods of all tasks" in warning for warning in batch.warnings)
     assert noted == any("minAvailable" in task for task in tasks)
 
 
 def test_refused_pods_are_missing_in_their_gang() -> None:
-    (asked,) = take(
+    (batch,) = take(
         volcano(
             {"name": "good", "replicas": 2, "template": template()},
             {"name": "bad", "template": template(container("app", memory="16Gi"))},
         )
     )
-    (workload,) = asked.workloads
+    (workload,) = batch.workloads
     assert (len(workload.pods), workload.min_available) == (2, 3)
 
 
@@ -167,15 +167,15 @@ def test_the_pods_of_a_volcano_job_are_judged_under_its_scheduler() -> None:
         ({"schedulerName": "volcano"}, True),
         ({"schedulerName": "hami-scheduler"}, False),
     ):
-        (asked,) = take(volcano({"template": template()}, **spec))
-        assert any("Volcano 1.16" in warning for warning in asked.warnings) is warned
-    (asked,) = take(volcano({"template": template(schedulerName="hami-scheduler")}))
-    assert not asked.warnings
+        (batch,) = take(volcano({"template": template()}, **spec))
+        assert any("Volcano 1.16" in warning for warning in batch.warnings) is warned
+    (batch,) = take(volcano({"template": template(schedulerName="hami-scheduler")}))
+    assert not batch.warnings
 
 
 def test_a_daemon_set_with_an_npu_is_said_not_to_be_planned() -> None:
-    (asked,) = take(manifest("DaemonSet", {"template": template()}, namespace="team"))
-    (refused,) = asked.pods
+    (batch,) = take(manifest("DaemonSet", {"template": template()}, namespace="team"))
+    (refused,) = batch.pods
     assert isinstance(refused, Unplaced)
     assert (full_name(refused.pod), refused.reasons) == ("team/app", {Reason.REFUSED: 1})
     assert "on every node" in refused.message
@@ -184,13 +184,13 @@ def test_a_daemon_set_with_an_npu_is_said_not_to_be_planned() -> None:
 
 
 def test_other_kinds_are_skipped_with_a_warning() -> None:
-    (asked,) = take(manifest("Service", {}))
-    assert asked == Asked((), warnings=("app.yaml, document 1: no pods come of a Service: skipped",))
+    (batch,) = take(manifest("Service", {}))
+    assert batch == Batch((), warnings=("app.yaml, document 1: no pods come of a Service: skipped",))
 
 
 def test_what_cards_do_not_decide_is_said() -> None:
-    (asked,) = take(manifest("Deployment", {"template": template(nodeSelector={"zone": "a"}, affinity={})}))
-    assert asked.warnings == (
+    (batch,) = take(manifest("Deployment", {"template": template(nodeSelector={"zone": "a"}, affinity={})}))
+    assert batch.warnings == (
         "app.yaml, document 1: spec.template.spec.nodeSelector: not looked at, as the plan goes by cards alone",
     )
     (without,) = take(pod(container("app"), spec={"nodeSelector": {"zone": "a"}}))
@@ -252,9 +252,9 @@ def test_slices_of_the_command_line() -> None:
     chip = DEFAULT_CHIPS.get("Ascend910B3")
     assert chip is not None
     reception = Reception(Settings(), DEFAULT_CHIPS)
-    asked = reception.take_slices([SliceGroup("28672", "20", 2), SliceGroup("8192", None, 1)], chip)
-    assert names(asked) == ["default/slice-0", "default/slice-1", "default/slice-2"]
-    slices = [one.containers[0].slice for one in asked.pods if not isinstance(one, Unplaced)]
+    batch = reception.take_slices([SliceGroup("28672", "20", 2), SliceGroup("8192", None, 1)], chip)
+    assert names(batch) == ["default/slice-0", "default/slice-1", "default/slice-2"]
+    slices = [one.containers[0].slice for one in batch.pods if not isinstance(one, Unplaced)]
     assert [(one.memory_mib, one.core_percent, one.mode) for one in slices if one is not None] == [
         (28672, 20, Mode.SOFT),
         (28672, 20, Mode.SOFT),
