@@ -35,6 +35,13 @@ def test_physical_memory_lives_as_long_as_a_mapping(wired: Machine) -> None:
         client.do("aclrtReleaseMemAddress", "v")
 
 
+def test_addresses_need_no_context_and_come_in_whole_pages(wired: Machine) -> None:
+    with wired.client(device=None) as client:
+        assert client.do("aclrtReserveMemAddress", "&v", 512, 0, 0, 1)["v"] % PIECE == 0
+        client.do("aclrtReleaseMemAddress", "v")
+        assert client.call("aclrtReleaseMemAddress", "v").code == PARAM_INVALID
+
+
 def test_a_handle_that_was_retained_is_freed_twice(wired: Machine) -> None:
     with wired.client() as client:
         describe(client)

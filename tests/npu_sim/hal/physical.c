@@ -123,8 +123,9 @@ HAL_API int halMemAddressReserve(void **ptr, size_t size, size_t alignment, void
     struct sim_driver *d = driver(&self);
     if (!d)
         return DRV_NO_DEVICE;
-    if (!ptr || size == 0 || size % PAGE_HUGE)
+    if (!ptr || size == 0)
         return DRV_INVALID_VALUE;
+    size = ROUND_UP(size, PAGE_HUGE);
     size_t align = alignment > PAGE_HUGE ? alignment : PAGE_HUGE;
     char *at = mmap(address, size + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED)

@@ -46,9 +46,9 @@ RT_API rtError_t rtsMemFreePhysical(rtDrvMemHandle *handle) {
     return handle ? rt_error(halMemRelease(*handle)) : RT_PARAM_INVALID;
 }
 
+/* Addresses belong to the process: torch_npu tries this before it has a context. */
 RT_API rtError_t rtReserveMemAddress(void **ptr, size_t size, size_t alignment, void *address, uint64_t flags) {
     SIM_ENTER(rtReserveMemAddress);
-    RT_NEED_CONTEXT;
     RT_NEED(halMemAddressReserve);
     return rt_error(halMemAddressReserve(ptr, size, alignment, address, flags));
 }
