@@ -164,12 +164,13 @@ def test_run_without_argument_is_run(container: Container) -> None:
 
 
 def test_another_priority_after_a_restart_counts_when_nobody_works(container: Container) -> None:
-    with container.running():
-        limiter, guardian = container.pids()
-        kill(guardian, signal.SIGSTOP)
-        kill(limiter)
-        kill(guardian)
+    assert container.limiter("start").returncode == 0
+    limiter, guardian = container.pids()
+    kill(guardian, signal.SIGSTOP)
+    kill(limiter)
+    kill(guardian)
     assert eventually(lambda: not alive(limiter))
+    assert container.region_path.exists()
 
     container.memory = "512"
     with container.running():
