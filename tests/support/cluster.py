@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.support.chips import chip_named
 from vnpu.cards import Card, Node, Use
-from vnpu.chips import DEFAULT_CHIPS, Chip
 from vnpu.containers import ContainerKind
 from vnpu.mode import Mode
 from vnpu.request import ContainerRequest, PodRequest, SliceRequest
@@ -13,18 +13,13 @@ from vnpu.request import ContainerRequest, PodRequest, SliceRequest
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from vnpu.chips import Chip
     from vnpu.placement import Placement
 
 
-def chip(common_word: str) -> Chip:
-    found = DEFAULT_CHIPS.get(common_word)
-    assert found is not None
-    return found
-
-
-B3 = chip("Ascend910B3")
-C = chip("Ascend910C")
-P = chip("Ascend310P")
+B3 = chip_named("Ascend910B3")
+C = chip_named("Ascend910C")
+P = chip_named("Ascend310P")
 
 
 def card(

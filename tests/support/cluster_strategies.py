@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from tests.support.cluster import B3, C, P, card, chip
+from tests.support.chips import chip_named
+from tests.support.cluster import B3, C, P, card
 from vnpu import names
 from vnpu.cards import Node, Use
 from vnpu.containers import ContainerKind
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from vnpu.chips import Chip
 
-CHIPS = (B3, C, P, chip("Ascend910B2"), chip("Ascend910B4"), chip("Ascend910B4-1"))
+CHIPS = (B3, C, P, chip_named("Ascend910B2"), chip_named("Ascend910B4"), chip_named("Ascend910B4-1"))
 CORES = (0, 0, 10, 50, 60, 100)
 PARTS = (8, 4, 3, 2, 1)
 
@@ -35,7 +36,7 @@ def nodes(draw: st.DrawFn, of: Chip, name: str = "n") -> Node:
     in_groups = draw(st.booleans())
     cards = []
     for index in range(count):
-        other = draw(_mostly(of, rare=chip("Ascend910B4-1")))
+        other = draw(_mostly(of, rare=chip_named("Ascend910B4-1")))
         cards.append(
             card(
                 index,

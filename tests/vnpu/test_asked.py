@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.support.chips import chip_named
 from tests.support.pods import CHIP, CORE, MEMORY, container
 from vnpu import asked
 from vnpu.chips import DEFAULT_CHIPS, ResourceKind
@@ -41,7 +42,7 @@ def sound(reading: Reading) -> Asked:
 
 def test_what_a_container_names_is_known_before_its_numbers_are() -> None:
     one = found({CHIP: "many", "cpu": 1}, {CORE: -1, "huawei.com/Ascend910X": 1})
-    assert one.chip is DEFAULT_CHIPS.get("Ascend910B3")
+    assert one.chip is chip_named("Ascend910B3")
     assert one.named.keys() == {ResourceKind.COUNT, ResourceKind.CORE}
     assert [other.path for other in one.others] == [f"{PLACE}.limits.cpu", f"{PLACE}.requests[huawei.com/Ascend910X]"]
     assert one.faults == []
@@ -106,8 +107,8 @@ def test_contradictions_and_numbers_are_told_together() -> None:
     st.sampled_from(Mode),
     st.integers(1, 2**17) | st.integers(1, 128).map("{}Gi".format) | st.integers(1, 2**17).map("{}Mi".format),
 )
-@example(DEFAULT_CHIPS.get("Ascend310P"), Mode.SOFT, "16Gi")
-@example(DEFAULT_CHIPS.get("Ascend310P"), Mode.SOFT, "24Gi")
+@example(chip_named("Ascend310P"), Mode.SOFT, "16Gi")
+@example(chip_named("Ascend310P"), Mode.SOFT, "24Gi")
 def test_the_number_that_a_refusal_recommends_is_not_refused(chip: Any, mode: Mode, memory: Any) -> None:
     for fault in read({chip.memory_name: memory}, mode=mode).faults:
         for figure in re.findall(r"(?:to|write) ([0-9]+)", fault.allowed):

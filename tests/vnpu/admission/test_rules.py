@@ -11,6 +11,7 @@ import pytest
 
 from tests.support import api_rules
 from tests.support.api_server import defaulted
+from tests.support.chips import chip_named
 from tests.support.pods import CHIP, CORE, MEMORY, asking, container, patched, pod
 from vnpu import names
 from vnpu.admission import rules
@@ -266,8 +267,7 @@ class TestNumbers:
         *((1, False, 1), (2, False, 2), (3, False, 3), (4, False, 4)),
     ])  # fmt: skip
     def test_r28_modules_of_two(self, count: int, paired: bool, expected: int | None) -> None:  # noqa: FBT001
-        chip = DEFAULT_CHIPS.get("Ascend910C")
-        assert chip is not None
+        chip = chip_named("Ascend910C")
         chips = ChipTable((replace(chip, super_pod=paired),))
         document = pod(
             container(resources={"limits": {chip.resource_name: count}, "requests": {chip.resource_name: count}})

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.chips import chip_named
 from vnpu.annotations import quotas
 from vnpu.annotations.quotas import Budget, Enforcer
 from vnpu.chips import DEFAULT_CHIPS, ResourceKind
@@ -9,16 +10,13 @@ from vnpu.errors import QuantityError
 
 
 def test_kubernetes_and_hami_read_different_keys() -> None:
-    chip = DEFAULT_CHIPS.get("Ascend910B3")
-    assert chip is not None
+    chip = chip_named("Ascend910B3")
     assert quotas.budget_key(Enforcer.KUBERNETES, chip.memory_name) == "requests.huawei.com/Ascend910B3-memory"
     assert quotas.budget_key(Enforcer.HAMI, chip.core_name) == "limits.huawei.com/Ascend910B3-core"
 
 
 def test_the_budgets_of_the_configured_chips_are_found() -> None:
-    chip, dashed = DEFAULT_CHIPS.get("Ascend910B4"), DEFAULT_CHIPS.get("Ascend910B4-1")
-    assert chip is not None
-    assert dashed is not None
+    chip, dashed = chip_named("Ascend910B4"), chip_named("Ascend910B4-1")
     hard = {
         "requests.huawei.com/Ascend910B4": "8",
         "requests.huawei.com/Ascend910B4-memory": "128k",

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import brute_force
-from tests.support.cluster import P, card, chip, container, hard, held_hard, held_soft, init, node, pod, sidecar, soft
+from tests.support.chips import chip_named
+from tests.support.cluster import P, card, container, hard, held_hard, held_soft, init, node, pod, sidecar, soft
 from tests.support.cluster_strategies import cases, riddles
 from tests.support.examples import examples
 from vnpu.fit.bounds import rests
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from vnpu.cards import Node, Use
     from vnpu.request import PodRequest, SliceRequest
 
-B2 = chip("Ascend910B2")
+B2 = chip_named("Ascend910B2")
 HELD = {"n-0": held_soft(40000, 70), "n-1": held_soft(50000, 50)}
 
 

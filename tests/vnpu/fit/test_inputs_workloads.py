@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.chips import chip_named
 from tests.support.objects import container
 from vnpu.admission.settings import Settings
 from vnpu.chips import DEFAULT_CHIPS
@@ -249,8 +250,7 @@ def test_the_pods_of_all_manifests_are_counted() -> None:
 
 
 def test_slices_of_the_command_line() -> None:
-    chip = DEFAULT_CHIPS.get("Ascend910B3")
-    assert chip is not None
+    chip = chip_named("Ascend910B3")
     reception = Reception(Settings(), DEFAULT_CHIPS)
     batch = reception.take_slices([SliceGroup("28672", "20", 2), SliceGroup("8192", None, 1)], chip)
     assert names(batch) == ["default/slice-0", "default/slice-1", "default/slice-2"]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.chips import chip_named
 from tests.support.cluster import (
     C,
     P,
     card,
-    chip,
     container,
     full,
     hard,
@@ -179,7 +179,7 @@ def test_what_may_join_a_card(wanted: Any, held: Use, reason: Reason | None) -> 
 
 
 def test_cards_of_other_chips_faulty_cordoned_and_excluded_ones_are_left_alone() -> None:
-    cards = (card(0, chip("Ascend910B4")), card(1, healthy=False), card(2), card(3), card(4))
+    cards = (card(0, chip_named("Ascend910B4")), card(1, healthy=False), card(2), card(3), card(4))
     on = node(cards=cards, cordoned=["n-2"])
     request = pod(soft(8192), annotations={names.no_use_uuid("Ascend910B3"): "n-3"})
     assert indices(placed(request, on)) == [[4]]
@@ -297,7 +297,7 @@ def test_init_containers_see_the_sidecars_before_them_and_apps_see_all(container
 
 
 def test_the_numbers_of_the_field_report() -> None:
-    b4 = chip("Ascend910B4")
+    b4 = chip_named("Ascend910B4")
     parts = init(soft(20480, of=b4)), sidecar(soft(2048, of=b4)), container(soft(10240, of=b4))
     listed_after = placed(pod(*parts), node(cards=1, of=b4))
     listed_before = placed(pod(parts[1], parts[0], parts[2]), node(cards=1, of=b4))

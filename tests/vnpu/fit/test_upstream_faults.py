@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.cluster import B3, C, card, chip, full, hard, held_hard, held_soft, indices, node, pod, soft
+from tests.support.chips import chip_named
+from tests.support.cluster import B3, C, card, full, hard, held_hard, held_soft, indices, node, pod, soft
 from vnpu import names
 from vnpu.cards import Use
 from vnpu.errors import RequestError
@@ -16,9 +17,9 @@ from vnpu.fit.place import place
 from vnpu.fit.rules import fit
 from vnpu.fit.scores import connection
 
-B2 = chip("Ascend910B2")
-B4 = chip("Ascend910B4")
-B4_1 = chip("Ascend910B4-1")
+B2 = chip_named("Ascend910B2")
+B4 = chip_named("Ascend910B4")
+B4_1 = chip_named("Ascend910B4-1")
 
 
 def test_d09_a_request_for_910b4_does_not_take_a_910b4_1() -> None:
