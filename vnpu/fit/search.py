@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 MOST_TRIES: Final = 500
 """Choices of cards that one search looks at (some hundredths of a second); then it is given up.
 
-Enough to be exact for ten containers of any size on eight cards that all differ, and for nearly all pods of more.
+Enough to be exact for eight containers on eight cards that all differ. Of more containers, only such are given up as
+would leave next to nothing of the cards.
 """
 
 
