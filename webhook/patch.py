@@ -11,7 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from vnpu.admission.outcome import APPEND
-from vnpu.errors import ABSENT, InputError, item, key
+from vnpu.errors import ABSENT, InputError, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -120,7 +120,7 @@ class _Draft:
             expected = "a list is expected" if in_list else "an object is expected"
             if container.made:
                 raise ValueError(f"{pointer(path)}: {expected} by another assignment")
-            raise InputError(_place(path), container.value, expected)
+            raise InputError(path_of(path), container.value, expected)
         return container
 
     def _write(self, container: _Container, name: str | int, found: Any, value: Any) -> None:
@@ -144,18 +144,10 @@ def _child(container: _Container, path: _Path) -> Any:
     if isinstance(name, str):
         return value.get(name, ABSENT)
     if not 0 <= name < len(value):
-        raise InputError(_place(path), ABSENT, f"an element is expected, and the list has {len(value)}")
+        raise InputError(path_of(path), ABSENT, f"an element is expected, and the list has {len(value)}")
     return value[name]
 
 
 def _same(found: Any, value: Any) -> bool:
     """Equality of JSON: to Python ``1``, ``1.0`` and ``true`` are equal as well."""
     return bool(found == value) and json.dumps(found, sort_keys=True) == json.dumps(value, sort_keys=True)
-
-
-def _place(path: _Path) -> str:
-    """The path as people read it."""
-    place = ""
-    for name in path:
-        place = item(place, name) if isinstance(name, int) else key(place, name)
-    return place
