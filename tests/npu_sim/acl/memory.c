@@ -1,12 +1,5 @@
 #include "impl.h"
 
-static uint32_t type_of(int policy) {
-    static const uint32_t types[] = {RT_POLICY_HUGE_FIRST,    RT_POLICY_HUGE_ONLY,    RT_POLICY_NORMAL_ONLY,
-                                     RT_POLICY_HUGE_FIRST_P2, RT_POLICY_HUGE_ONLY_P2, RT_POLICY_NORMAL_P2,
-                                     RT_POLICY_GIANT_ONLY,    RT_POLICY_GIANT_P2};
-    return types[policy & 7];
-}
-
 /* The sizes that the runtime is asked for. */
 static size_t padded(size_t size) {
     return (size + 63) / 32 * 32;
@@ -19,19 +12,19 @@ static size_t aligned(size_t size) {
 ACL_API aclError aclrtMallocImpl(void **ptr, size_t size, int policy) {
     if (!ptr || size == 0)
         return ACL_INVALID_PARAM;
-    return rtMalloc(ptr, padded(size), type_of(policy), MODULE_APP);
+    return rtMalloc(ptr, padded(size), rt_type_of(policy), MODULE_APP);
 }
 
 ACL_API aclError aclrtMallocAlign32Impl(void **ptr, size_t size, int policy) {
     if (!ptr || size == 0)
         return ACL_INVALID_PARAM;
-    return rtMalloc(ptr, aligned(size), type_of(policy), MODULE_APP);
+    return rtMalloc(ptr, aligned(size), rt_type_of(policy), MODULE_APP);
 }
 
 ACL_API aclError aclrtMallocCachedImpl(void **ptr, size_t size, int policy) {
     if (!ptr || size == 0)
         return ACL_INVALID_PARAM;
-    return rtMallocCached(ptr, padded(size), type_of(policy), MODULE_APP);
+    return rtMallocCached(ptr, padded(size), rt_type_of(policy), MODULE_APP);
 }
 
 ACL_API aclError aclrtMallocWithCfgImpl(void **ptr, size_t size, int policy, struct aclrtMallocConfig *config) {

@@ -19,6 +19,10 @@ bool sim_setting(struct sim_settings *settings, const char *name, const char *va
 /* The names that sim_setting knows, NULL at the end. */
 extern const char *const sim_setting_names[];
 
+/* ASCEND_VISIBLE_DEVICES: the physical ids of the cards that the container has, in its order; unset means all, empty
+ * none. Read up to the first that makes no sense. Returns how many. */
+uint32_t sim_visible(const struct sim_state *state, uint32_t ids[NPU_SIM_CARDS]);
+
 uint64_t sim_now(void); /* ns, monotonic */
 
 #endif

@@ -5,9 +5,6 @@
 
 #include <string.h>
 
-#define EVENT_NUMBER(number) ((uint64_t)(number) << 48)
-#define EVENT_TIME           ((1ull << 48) - 1)
-
 uint64_t sim_schedule_read(const struct sim_state *state, struct sim_schedule *schedule) {
     return sim_cell_read(&state->schedule_cell, &sim_schedule_shape, state->schedules, sizeof *state->schedules,
                          schedule);
@@ -31,10 +28,10 @@ static bool publish(struct sim_self *self, uint64_t head, const struct sim_sched
 static void settle(struct sim_state *state, struct sim_schedule *schedule) {
     for (uint32_t i = 0; i < schedule->lengths[SIM_SCHEDULE_EFFECTS]; i++) {
         const struct sim_effect *effect = &schedule->effects[i];
-        uint64_t expected = EVENT_NUMBER(effect->number);
+        uint64_t expected = SIM_EVENT_NUMBER(effect->number);
         uint64_t at = effect->at > state->epoch ? effect->at - state->epoch : 1;
         atomic_compare_exchange_strong(&state->events[effect->event % (NPU_SIM_PROCESSES * NPU_SIM_EVENTS)], &expected,
-                                       expected | (at & EVENT_TIME));
+                                       expected | (at & SIM_EVENT_TIME));
     }
     schedule->lengths[SIM_SCHEDULE_EFFECTS] = 0;
 }

@@ -49,3 +49,30 @@ bool sim_setting(struct sim_settings *settings, const char *name, const char *va
         return making && number(value, 1, NPU_SIM_CARDS, 1, &settings->cards);
     return strcmp(name, "chip") == 0 && making && chip(value, settings->chip);
 }
+
+static bool listed(const uint32_t *ids, uint32_t count, uint64_t id) {
+    for (uint32_t i = 0; i < count; i++)
+        if (ids[i] == id)
+            return true;
+    return false;
+}
+
+uint32_t sim_visible(const struct sim_state *state, uint32_t ids[NPU_SIM_CARDS]) {
+    const char *list = getenv("ASCEND_VISIBLE_DEVICES");
+    uint64_t cards = state->settings.cards;
+    uint32_t count = 0;
+    if (!list) {
+        for (; count < cards; count++)
+            ids[count] = count;
+        return count;
+    }
+    while (*list >= '0' && *list <= '9' && count < NPU_SIM_CARDS) {
+        char *end;
+        uint64_t id = strtoull(list, &end, 10);
+        if (id >= cards || listed(ids, count, id))
+            break;
+        ids[count++] = (uint32_t)id;
+        list = *end == ',' ? end + 1 : "";
+    }
+    return count;
+}

@@ -23,19 +23,14 @@ static struct sim_state *machine(void) {
     return made && !atomic_compare_exchange_strong(&mapped, &seen, made) ? seen : made;
 }
 
-/* Logic ids count the cards of ASCEND_VISIBLE_DEVICES, which lists physical ones; unset means all. */
+/* Logic ids count the cards that the container has. */
 static bool physical(const struct sim_state *state, int logic, uint32_t *card) {
-    const char *list = getenv("ASCEND_VISIBLE_DEVICES");
-    uint64_t found = (uint64_t)logic;
-    for (int i = 0; list && i <= logic; i++) {
-        char *end;
-        if (*list < '0' || *list > '9')
-            return false;
-        found = strtoul(list, &end, 10);
-        list = *end == ',' ? end + 1 : end;
-    }
-    *card = (uint32_t)found;
-    return logic >= 0 && found < state->settings.cards;
+    uint32_t ids[NPU_SIM_CARDS];
+    uint32_t count = sim_visible(state, ids);
+    if (logic < 0 || (uint32_t)logic >= count)
+        return false;
+    *card = ids[logic];
+    return true;
 }
 
 DSMI_API int npu_sim_dsmi_physical(int logic, unsigned *card) {

@@ -1,25 +1,10 @@
 #include "driver.h"
 
+#include "../card/file.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-/* ASCEND_VISIBLE_DEVICES: physical ids, as the container runtime was told; unset means all, empty none. */
-static void read_visible(struct sim_driver *driver, uint32_t cards) {
-    const char *list = getenv("ASCEND_VISIBLE_DEVICES");
-    if (!list) {
-        for (uint32_t i = 0; i < cards; i++)
-            driver->visible[driver->visible_count++] = i;
-        return;
-    }
-    while (*list >= '0' && *list <= '9' && driver->visible_count < NPU_SIM_CARDS) {
-        char *end;
-        unsigned long id = strtoul(list, &end, 10);
-        if (id < cards && !driver_sees(driver, (uint32_t)id))
-            driver->visible[driver->visible_count++] = (uint32_t)id;
-        list = *end == ',' ? end + 1 : "";
-    }
-}
 
 static uint32_t read_depth(void) {
     const char *text = getenv("NPU_SIM_DEPTH");
@@ -50,7 +35,7 @@ static struct sim_driver *make(struct sim_self *self) {
     driver->addresses.grow = grow_addresses;
     driver->physical_fd = -1;
     driver->depth = read_depth();
-    read_visible(driver, (uint32_t)self->state->settings.cards);
+    driver->visible_count = sim_visible(self->state, driver->visible);
     return driver;
 }
 

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#define EVENT_TIME ((1ull << 48) - 1)
-
 static uint32_t limit(void) {
     const char *text = getenv("NPU_SIM_EVENT_LIMIT");
     unsigned long value = text ? strtoul(text, NULL, 10) : 0;
@@ -43,7 +41,7 @@ void npu_sim_event_close(uint64_t event) {
 void npu_sim_event_expect(uint64_t event, uint16_t number) {
     struct sim_self *self;
     if (driver(&self))
-        atomic_store(&self->state->events[event], (uint64_t)number << 48);
+        atomic_store(&self->state->events[event], SIM_EVENT_NUMBER(number));
 }
 
 uint64_t npu_sim_event_time(uint64_t event) {
@@ -51,5 +49,5 @@ uint64_t npu_sim_event_time(uint64_t event) {
     if (!driver(&self))
         return 0;
     sim_schedule_update(self);
-    return atomic_load(&self->state->events[event]) & EVENT_TIME;
+    return atomic_load(&self->state->events[event]) & SIM_EVENT_TIME;
 }

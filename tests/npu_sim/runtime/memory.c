@@ -60,13 +60,6 @@ RT_API rtError_t rtMallocCached(void **ptr, uint64_t size, uint32_t type, const 
     return rt_allocate(ptr, size, type, module, context->card);
 }
 
-static uint32_t type_of(int policy) {
-    static const uint32_t types[] = {RT_POLICY_HUGE_FIRST,    RT_POLICY_HUGE_ONLY,    RT_POLICY_NORMAL_ONLY,
-                                     RT_POLICY_HUGE_FIRST_P2, RT_POLICY_HUGE_ONLY_P2, RT_POLICY_NORMAL_P2,
-                                     RT_POLICY_GIANT_ONLY,    RT_POLICY_GIANT_P2};
-    return types[policy & 7];
-}
-
 static rtError_t allocate_with_config(void **ptr, uint64_t size, int policy, const rtMallocConfig_t *config) {
     RT_CURRENT(context);
     uint16_t module = MODULE_APP;
@@ -79,7 +72,7 @@ static rtError_t allocate_with_config(void **ptr, uint64_t size, int policy, con
         if (error)
             return error;
     }
-    return rt_allocate(ptr, (size + 31) / 32 * 32, type_of(policy), module, card);
+    return rt_allocate(ptr, (size + 31) / 32 * 32, rt_type_of(policy), module, card);
 }
 
 RT_API rtError_t rtsMalloc(void **ptr, uint64_t size, int policy, int advise, rtMallocConfig_t *config) {

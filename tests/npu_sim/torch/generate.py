@@ -2,10 +2,10 @@
 
     generate.py LIBTORCH_NPU FOLDER stubs|operators|symbols
 
-``stubs``: functions that the wheel links to (or insists on) and that no library in FOLDER has. They do nothing and answer
-0, or something that is not NULL where the name says that it makes a thing. ``operators``: those of libopapi, each in two
-calls of which the second is one launch. ``symbols``: all names that FOLDER lacks, one a line, and how the wheel gets them:
-what it only looks up may be missing, and is then a feature that it does without.
+``stubs``: functions that the wheel links to (or insists on) and that no library in FOLDER has. They do nothing and
+answer 0, or something that is not NULL where the name says that it makes a thing. ``operators``: those of libopapi, in
+two calls each, of which the second is one launch. ``symbols``: all names that FOLDER lacks, one a line, and how the wheel
+gets them: what it only looks up may be missing, and is then a feature that it does without.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ HANDLES = [
     "aclCreateTensorList",
     "aclCreateScalarList",
 ]
+"""Things of which operators are made; libopapi makes them."""
 FREES = [name.replace("Create", "Destroy") for name in HANDLES]
 
 
@@ -83,4 +84,5 @@ def main() -> None:
     sys.stdout.write("\n".join(lines) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -83,6 +83,14 @@ enum acl_policy {
     ACL_GIANT_ONLY_P2P,
 };
 
+/* The memory type by which the runtime means such a policy. */
+static inline unsigned rt_type_of(int policy) {
+    static const unsigned types[] = {RT_POLICY_HUGE_FIRST,    RT_POLICY_HUGE_ONLY,    RT_POLICY_NORMAL_ONLY,
+                                     RT_POLICY_HUGE_FIRST_P2, RT_POLICY_HUGE_ONLY_P2, RT_POLICY_NORMAL_P2,
+                                     RT_POLICY_GIANT_ONLY,    RT_POLICY_GIANT_P2};
+    return types[policy & 7];
+}
+
 /* location of physical memory */
 enum cann_side { SIDE_HOST, SIDE_DEVICE, SIDE_UNREGISTERED, SIDE_MANAGED, SIDE_HOST_NUMA };
 

@@ -181,6 +181,10 @@ struct sim_schedule {
     struct sim_stream streams[NPU_SIM_STREAMS];
 };
 
+/* A word of `events`: the number of the record, and when it was done, in ns since the epoch; 0 while it was not. */
+#define SIM_EVENT_NUMBER(number) ((uint64_t)(number) << 48)
+#define SIM_EVENT_TIME           ((1ull << 48) - 1)
+
 #define SIM_BUFFERS (2 * NPU_SIM_PROCESSES)
 
 /* The file. It is sparse: what nobody used takes no room. */
@@ -196,7 +200,7 @@ struct sim_state {
     struct sim_cell schedule_cell;
     struct sim_cell memory_cell[NPU_SIM_CARDS];
     struct sim_process processes[NPU_SIM_PROCESSES];
-    _Atomic uint64_t events[NPU_SIM_PROCESSES * NPU_SIM_EVENTS]; /* number of the record << 48 | ns since the epoch */
+    _Atomic uint64_t events[NPU_SIM_PROCESSES * NPU_SIM_EVENTS];
     struct sim_entry rings[NPU_SIM_STREAMS][NPU_SIM_QUEUE];
     struct sim_schedule schedules[SIM_BUFFERS];
     struct sim_memory memories[NPU_SIM_CARDS][SIM_BUFFERS];
