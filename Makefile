@@ -32,7 +32,7 @@ native: setup
 # All that the tests run. Built here and not by the first test that asks: a cold compiler takes longer than a test may.
 programs: setup
 	$(MAKE) -C interceptor -j2 native testing units ZIG='$(ZIG)'
-	$(MAKE) -C tests/npu_sim -j2 all
+	$(MAKE) -C tests/npu_sim -j2 all aarch64 ZIG='$(ZIG)'
 
 torture: setup native
 	$(BIN)/python -m tests.support.torture $(or $(SECONDS),60) $(or $(PROCESSES),64)

@@ -12,14 +12,13 @@ import pytest
 from interceptor import region
 from tests.support import native
 from tests.support.containers import Container, eventually, kill
-from tests.support.npu_client import NOT_SUPPORTED, Client, Machine, client
+from tests.support.npu_client import NOT_SUPPORTED, Machine, client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 DENIED = 507899
-KERNEL_MAGIC = 0x4C454E52454B494E
 NOT_SIMULATED = {"aclmdlExecute", "aclmdlExecuteAsync", "aclmdlExecuteAsyncV2", "aclmdlExecuteV2"}
 
 
@@ -57,16 +56,6 @@ def has_work(container: Container, pid: int) -> bool:
     return start != 0 and running.get(pid) == start
 
 
-def kernel(npu: Client, microseconds: int) -> None:
-    """Describes a kernel in buffer k."""
-    npu.ask(f"poke k 0 64 {KERNEL_MAGIC}")
-    npu.ask(f"poke k 8 64 {microseconds * 1000}")
-
-
-def launch(npu: Client, stream: str = "0") -> int | None:
-    return npu.call("rtKernelLaunch", 0, 1, "@k", 32, 0, stream)
-
-
 @pytest.mark.parametrize("way", ["linked", "local"])
 def test_every_way_to_launch_takes_the_turn(kept: Container, machine: Machine, way: str) -> None:
     missing = set()
@@ -84,20 +73,20 @@ def test_every_way_to_launch_takes_the_turn(kept: Container, machine: Machine, w
 
 def test_a_launch_reaches_the_card(kept: Container, machine: Machine) -> None:
     with client(kept, machine) as npu:
-        kernel(npu, 100)
+        npu.kernel(100)
         for _ in range(20):
-            assert launch(npu) == 0
+            assert npu.launch() == 0
         assert npu.call("aclrtSynchronizeDevice") == 0
         assert machine.status()["cards"][0]["kernels"] == 20
 
 
 def test_a_capture_waits_for_nothing_and_a_replay_for_the_turn(kept: Container, machine: Machine) -> None:
     with client(kept, machine) as npu:
-        kernel(npu, 100)
+        npu.kernel(100)
         assert npu.call("aclrtCreateStream", "&s") == 0
         assert npu.call("rtStreamBeginCapture", "$s", 0) == 0
         for _ in range(40):
-            assert launch(npu, "$s") == 0
+            assert npu.launch("$s") == 0
         assert waits(kept) == 0, "what is recorded does not run"
         assert npu.call("rtStreamEndCapture", "$s", "&g") == 0
         assert npu.call("aclmdlRIExecuteAsync", "$g", "$s") == 0
@@ -108,18 +97,18 @@ def test_a_capture_waits_for_nothing_and_a_replay_for_the_turn(kept: Container, 
 
 def test_streams_come_and_go(kept: Container, machine: Machine) -> None:
     with client(kept, machine, NPU_SIM_EVENT_LIMIT="64") as npu:
-        kernel(npu, 10)
+        npu.kernel(10)
         for _ in range(40):
             assert npu.call("aclrtCreateStream", "&s") == 0
             for _ in range(3):
-                assert launch(npu, "$s") == 0
+                assert npu.launch("$s") == 0
             assert npu.call("aclrtSynchronizeStream", "$s") == 0
             assert npu.call("aclrtDestroyStream", "$s") == 0
 
 
 def test_threads_launch_side_by_side(kept: Container, machine: Machine) -> None:
     with client(kept, machine) as npu:
-        kernel(npu, 10)
+        npu.kernel(10)
         assert npu.call("aclrtCreateStream", "&s") == 0
         assert npu.ask("burst 200 rtKernelLaunch 0 1 @k 32 0 $s") == "400"
         assert npu.call("aclrtSynchronizeStream", "$s") == 0
@@ -129,10 +118,10 @@ def test_threads_launch_side_by_side(kept: Container, machine: Machine) -> None:
 def test_an_idle_holder_gives_way_at_once(kept: Container, neighbour: Container, machine: Machine) -> None:
     with neighbour.running(), client(kept, machine) as npu, client(neighbour, machine) as other:
         for one in (npu, other):
-            kernel(one, 10)
-        assert launch(npu) == 0
+            one.kernel(10)
+        assert npu.launch() == 0
         assert npu.call("aclrtSynchronizeDevice") == 0
-        assert launch(other) == 0
+        assert other.launch() == 0
         assert holder(kept) == neighbour.read().cards[0].tenant
 
 
@@ -142,15 +131,15 @@ def test_others_go_on_when_a_holder_is_killed_or_stopped(
 ) -> None:
     with neighbour.running(), client(kept, machine) as npu, client(neighbour, machine) as other:
         for one in (npu, other):
-            kernel(one, 1000)
-        assert launch(npu) == 0
+            one.kernel(1000)
+        assert npu.launch() == 0
         kill(npu.process.pid, number)
         before = time.monotonic()
-        assert launch(other) == 0
+        assert other.launch() == 0
         assert time.monotonic() - before < 1
         if number == signal.SIGSTOP:
             kill(npu.process.pid, signal.SIGCONT)
-            assert launch(npu) == 0
+            assert npu.launch() == 0
 
 
 def test_launches_wait_for_a_limiter_that_died_and_then_fail(container: Container, machine: Machine) -> None:
@@ -158,25 +147,25 @@ def test_launches_wait_for_a_limiter_that_died_and_then_fail(container: Containe
         container.running(),
         client(container, machine, library=native.testing_library(), VNPU_TEST_GONE_MS="1500") as npu,
     ):
-        kernel(npu, 10)
-        assert launch(npu) == 0
+        npu.kernel(10)
+        assert npu.launch() == 0
         limiter, guardian = container.pids()
         kill(guardian, signal.SIGSTOP)
         kill(limiter)
         kill(guardian)
-        assert eventually(lambda: launch(npu) == DENIED)
+        assert eventually(lambda: npu.launch() == DENIED)
         assert container.limiter("start").returncode == 0
-        assert eventually(lambda: launch(npu) == 0)
+        assert eventually(lambda: npu.launch() == 0)
 
 
 def test_a_limiter_that_comes_back_is_hardly_noticed(container: Container, machine: Machine) -> None:
     with container.running(), client(container, machine) as npu:
-        kernel(npu, 10)
+        npu.kernel(10)
         for _ in range(3):
             generation = container.read().generation
             kill(container.pids()[0])
             assert eventually(lambda before=generation: container.read().generation > before)
-            assert launch(npu) == 0
+            assert npu.launch() == 0
 
 
 @pytest.mark.parametrize("point", ["handed-over", "closed", "passing"])
@@ -189,14 +178,14 @@ def test_a_death_in_the_middle_of_a_change_of_turns(
         client(kept, machine, library=native.testing_library(), VNPU_FAULT=f"{point}:{action}:2") as npu,
         client(neighbour, machine) as other,
     ):
-        kernel(npu, 500)
-        kernel(other, 500)
+        npu.kernel(500)
+        other.kernel(500)
         assert npu.process.stdin is not None
         npu.process.stdin.write("burst 300 rtKernelLaunch 0 1 @k 32 0 0\n")
         npu.process.stdin.flush()
         longest = 0.0
         for _ in range(150):
             before = time.monotonic()
-            assert launch(other) == 0
+            assert other.launch() == 0
             longest = max(longest, time.monotonic() - before)
         assert longest < 2

@@ -40,6 +40,7 @@ class Container:
     memory: str | None = "1024"
     priority: str | None = "20"
     devices: str | None = "0"
+    arch: str = "x86_64"
     extra: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -73,7 +74,7 @@ class Container:
         return {name: value for name, value in wanted.items() if value is not None}
 
     def limiter(self, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-        command = [str(native.limiter()), *arguments]
+        command = [*native.emulator(self.arch), str(native.limiter(self.arch)), *arguments]
         return subprocess.run(
             command, env=self.env | env, capture_output=True, text=True, check=False, timeout=PATIENCE_S * 2
         )

@@ -14,6 +14,7 @@ import pytest
 TOP = Path(__file__).parents[2]
 BUILD = TOP / "build"
 ARCHES = ("x86_64", "aarch64")
+AARCH64_ROOT = Path("/usr/aarch64-linux-gnu")
 
 
 @cache
@@ -34,15 +35,18 @@ def _make(folder: str, *arguments: str) -> None:
 
 @cache
 def simulator(wiring: str) -> Path:
-    """The directory of the simulated CANN in one wiring: ``nested``, ``fused`` or ``old``, or ``sanitize/nested``."""
-    _make("tests/npu_sim", "sanitize" if wiring.startswith("sanitize/") else "all")
+    """The directory of the simulated CANN in one wiring: ``nested``, ``fused``, ``old``, or one of the first two that
+    was built otherwise, such as ``sanitize/nested`` and ``aarch64/fused``.
+    """
+    flavour, _, _ = wiring.rpartition("/")
+    _make("tests/npu_sim", flavour or "all")
     return BUILD / "npu_sim" / wiring
 
 
-def client(name: str) -> Path:
+def client(name: str, arch: str = "x86_64") -> Path:
     """A program that is linked with the simulated CANN."""
-    simulator("nested")
-    path = BUILD / "clients" / name
+    simulator("nested" if arch == "x86_64" else f"{arch}/nested")
+    path = BUILD / "clients" / arch / name
     made(str(path))
     return path
 
@@ -53,9 +57,9 @@ def library(arch: str = "x86_64") -> Path:
     return path
 
 
-def testing_library() -> Path:
+def testing_library(arch: str = "x86_64") -> Path:
     """The library with named points for faults and clocks that can be shortened."""
-    path = BUILD / "testing" / "x86_64" / "libvnpu.so"
+    path = BUILD / "testing" / arch / "libvnpu.so"
     made(str(path))
     return path
 
@@ -75,11 +79,13 @@ def unit(name: str, flavour: str = "x86_64") -> list[str]:
     return [*emulator(flavour), str(path)]
 
 
-def emulator(arch: str) -> list[str]:
-    """What runs a program of the machine ``arch`` here."""
+def emulator(arch: str, *, dynamic: bool = False) -> list[str]:
+    """What runs a program of the machine ``arch`` here; a ``dynamic`` one needs that machine's C library too."""
     if arch != "aarch64":
         return []
     found = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64")
     if found is None:
         pytest.skip("no qemu-user for aarch64")
-    return [found]
+    if dynamic and not (AARCH64_ROOT / "lib" / "ld-linux-aarch64.so.1").exists():
+        pytest.skip("no C library of aarch64, which libc6-arm64-cross installs")
+    return [found, "-L", str(AARCH64_ROOT)] if dynamic else [found]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MIB = 1 << 20
+KERNEL_MAGIC = 0x4C454E52454B494E
 OUT_OF_MEMORY = 207001
 NOT_SUPPORTED = 207000
 HAL_OUT_OF_MEMORY = 6
@@ -29,14 +30,22 @@ class Machine:
 
     state: Path
     wiring: str = "nested"
+    arch: str = "x86_64"
+
+    def libraries(self, wiring: str) -> Path:
+        return native.simulator(wiring if self.arch == "x86_64" else f"{self.arch}/{wiring}")
+
+    def command(self, program: Path) -> list[str]:
+        """What runs a program of this machine's kind."""
+        return [*native.emulator(self.arch, dynamic=True), str(program)]
 
     @property
     def env(self) -> dict[str, str]:
-        return {"NPU_SIM_STATE": str(self.state), "LD_LIBRARY_PATH": str(native.simulator(self.wiring))}
+        return {"NPU_SIM_STATE": str(self.state), "LD_LIBRARY_PATH": str(self.libraries(self.wiring))}
 
     def tool(self, *arguments: str) -> str:
-        command = [str(native.simulator("nested") / "npu-sim"), *arguments]
-        env = {**os.environ, **self.env, "LD_LIBRARY_PATH": str(native.simulator("nested"))}
+        command = [*self.command(self.libraries("nested") / "npu-sim"), *arguments]
+        env = {**os.environ, **self.env, "LD_LIBRARY_PATH": str(self.libraries("nested"))}
         result = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
         assert result.returncode == 0, result.stderr
         return result.stdout
@@ -67,6 +76,14 @@ class Client:
     def get(self, variable: str) -> int:
         return int(self.ask(f"get {variable}"))
 
+    def kernel(self, us: int) -> None:
+        """Describes a kernel in buffer k."""
+        self.ask(f"poke k 0 64 {KERNEL_MAGIC}")
+        self.ask(f"poke k 8 64 {us * 1000}")
+
+    def launch(self, stream: str = "0") -> int | None:
+        return self.call("rtKernelLaunch", 0, 1, "@k", 32, 0, stream)
+
     def memory_info(self) -> tuple[int, int]:
         assert self.call("aclrtGetMemInfo", 1, "&y", "&z") == 0
         return self.get("y"), self.get("z")
@@ -95,9 +112,9 @@ def client(
     """A client in ``container``; ``device`` is set first, unless None. It ends with the context, at the latest."""
     whole = {**container.env, **machine.env, "NPU_CLIENT": way, **env}
     if preload:
-        whole["LD_PRELOAD"] = str(library or native.library())
+        whole["LD_PRELOAD"] = str(library or native.library(machine.arch))
     process = subprocess.Popen(
-        [str(native.client("client"))],
+        machine.command(native.client("client", machine.arch)),
         env=whole,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
