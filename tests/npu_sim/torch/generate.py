@@ -2,10 +2,11 @@
 
     generate.py LIBTORCH_NPU FOLDER stubs|operators|symbols
 
-``stubs``: functions that the wheel links to (or insists on) and that no library in FOLDER has. They do nothing and
-answer 0, or something that is not NULL where the name says that it makes a thing. ``operators``: those of libopapi, in
-two calls each, of which the second is one launch. ``symbols``: all names that FOLDER lacks, one a line, and how the wheel
-gets them: what it only looks up may be missing, and is then a feature that it does without.
+``stubs``: functions that the wheel links to (or insists on) and that no library in FOLDER has. They do nothing
+and answer 0, or something that is not NULL where the name says that it makes a thing. ``operators``: those of
+libopapi, in two calls each, of which the second is one launch. ``symbols``: all names that FOLDER lacks, one a
+line, and how the wheel gets them: what it only looks up may be missing, and is then a feature that it does
+without.
 """
 
 from __future__ import annotations

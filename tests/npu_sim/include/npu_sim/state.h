@@ -74,7 +74,10 @@ struct sim_settings {
 };
 
 struct sim_process {
-    pthread_mutex_t alive; /* robust, shared; held by a helper thread as long as the process lives */
+    union {
+        pthread_mutex_t alive; /* robust, shared; held by a helper thread as long as the process lives */
+        char room[64];         /* its size differs between machines, the file must not */
+    };
     _Atomic uint32_t generation;
     _Atomic uint32_t tag;    /* index into the tags of the schedule */
     _Atomic int32_t pid;     /* as the process itself sees it */
@@ -205,5 +208,7 @@ struct sim_state {
     struct sim_schedule schedules[SIM_BUFFERS];
     struct sim_memory memories[NPU_SIM_CARDS][SIM_BUFFERS];
 };
+
+_Static_assert(sizeof(struct sim_process) == 88, "a slot is the same on every machine");
 
 #endif
