@@ -19,6 +19,7 @@ $(STAMP): pyproject.toml
 
 run: setup
 	$(BIN)/python -m webhook.demo docs/examples
+	$(BIN)/python -m tests.demo docs/examples
 
 serve: setup
 	$(BIN)/python -m webhook --host 127.0.0.1 --port 8443

@@ -1,0 +1,156 @@
+"""``python -m tests.demo FOLDER``: two containers share one simulated card, shown on one machine without an NPU.
+
+The pods of shared-card.yaml go the whole way: admission, placement, allocation, and a container each whose environment,
+mounts and hook are what came out of it. Exit 0 when each is held to its slice, 1 otherwise.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+import tempfile
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tests.support import native
+from tests.support.namespaces import BareContainer, execute, isolated, start
+from tests.support.node import DRIVER, TOOLS, Node
+from tests.support.npu_client import MIB, OUT_OF_MEMORY, Machine
+from vnpu import files, names
+from vnpu.names import ENV_MEMORY, ENV_PRIORITY
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Iterator, Mapping
+
+    from tests.support.namespaces import Running
+    from tests.support.node import Allocated
+
+_SAMPLE: Final = "shared-card.yaml"
+_KERNEL_US: Final = "1000"
+_SECONDS: Final = 4.0
+_POINTS: Final = 10.0
+_EXCESS_MIB: Final = 1024
+
+
+def main(folder: Path, points: float = _POINTS) -> int:
+    """Run the demonstration with the samples of a folder; returns the exit code.
+
+    Args:
+        folder: where the samples are.
+        points: percent of the card's work that a share may be away from what was asked.
+    """
+    if platform.machine() != "x86_64":
+        _say("Two containers on one simulated card: not shown, the simulated NPU's clients are built for x86_64")
+        return 0
+    _build()
+    with tempfile.TemporaryDirectory(prefix="vnpu-demo.") as directory, ExitStack() as stack:
+        node = Node(Path(directory) / "node", Machine(Path(directory) / "npu"))
+        pods = files.parse_documents(files.read_bytes(folder / _SAMPLE), _SAMPLE)
+        specs = [node.run(pod) for pod in pods]
+        _say(f"The pods of {_SAMPLE} run on one simulated {node.node.cards[0].chip}")
+        containers = [stack.enter_context(_running(spec, Path(directory))) for spec in specs]
+        held = [_show(spec, container) for spec, container in zip(specs, containers, strict=True)]
+        shared = _share(specs, containers, node.machine, points)
+    return 0 if all(held) and shared else 1
+
+
+def _build() -> None:
+    if not (native.BUILD / "clients" / "load").exists():
+        _say("Building the limiter, libvnpu.so and the simulated NPU; the first time this takes a minute or two")
+    native.simulator("nested")
+    native.library()
+    native.limiter()
+
+
+@contextmanager
+def _running(spec: Allocated, directory: Path) -> Iterator[Running]:
+    with isolated(spec, directory / f"root-{spec.pod}") as container:
+        if container is not None:
+            _tell(f"{spec.pod} is a container with a root, mounts and process ids of its own")
+            yield container
+            return
+    _tell(f"{spec.pod} runs without namespaces, which this machine does not allow; {names.ENV_REGION} stands in")
+    with BareContainer(spec, directory / f"own-{spec.pod}").running() as bare:
+        yield bare
+
+
+def _show(spec: Allocated, container: Running) -> bool:
+    """Start the limiter as kubelet does, look at the card, ask for too much; whether all went as it should."""
+    quota_mib = int(spec.env[ENV_MEMORY])
+    _say(f"{spec.pod}: card {spec.placed}, {ENV_MEMORY}={quota_mib} {ENV_PRIORITY}={spec.env[ENV_PRIORITY]}")
+    _tell(f"postStart: {' '.join(spec.hook)}")
+    hook = execute(container, *spec.hook)
+    _tell(hook.stderr or "limiter ready")
+    _tell("$ npu-smi info")
+    seen = execute(container, f"{DRIVER}/npu-smi", "info")
+    _tell(seen.stdout + seen.stderr)
+    wanted_mib = quota_mib + _EXCESS_MIB
+    calls = f"call aclrtSetDevice 0\ncall aclrtMalloc &a {wanted_mib * MIB} 0\ncall aclrtMalloc &a {MIB} 0\n"
+    answers = execute(container, f"{TOOLS}/client", text=calls).stdout.split()
+    refused = answers == ["0", str(OUT_OF_MEMORY), "0"]
+    what = "refused, out of memory" if refused else f"answered {answers}, which is wrong"
+    _tell(f"aclrtMalloc of {wanted_mib} MiB: {what}; of 1 MiB afterwards: {'granted' if refused else 'see above'}")
+    return hook.returncode == 0 and f" 0 / {quota_mib} " in seen.stdout and refused
+
+
+def _share(specs: list[Allocated], containers: list[Running], machine: Machine, points: float) -> bool:
+    """Let both launch kernels as fast as they can; whether each gets the part of the card that it asked for."""
+    _say(f"Both launch kernels of {_KERNEL_US} us for {_SECONDS:g} seconds; the card says how long it worked for each")
+    with ExitStack() as stack:
+        loads = [stack.enter_context(_load(container)) for container in containers]
+        for load in loads:
+            _begin(load)
+        time.sleep(0.5)
+        before = _busy_ns(machine)
+        time.sleep(_SECONDS)
+        after = _busy_ns(machine)
+    weights = [int(spec.env[ENV_PRIORITY]) for spec in specs]
+    busy = [after[spec.pod] - before[spec.pod] for spec in specs]
+    right = True
+    _tell(f"{'pod':10}{'core asked':>12}{'its part':>12}{'it got':>12}")
+    for spec, weight, got in zip(specs, weights, busy, strict=True):
+        due, part = 100 * weight / sum(weights), 100 * got / max(sum(busy), 1)
+        right = right and abs(part - due) <= points
+        _tell(f"{spec.pod:10}{weight:>10} %{due:>10.1f} %{part:>10.1f} %")
+    return right
+
+
+@contextmanager
+def _load(container: Running) -> Iterator[subprocess.Popen[str]]:
+    process = start(container, f"{TOOLS}/load", _KERNEL_US)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == "ready\n"
+        yield process
+    finally:
+        process.stdin.close()
+        process.wait()
+        process.stdout.close()
+
+
+def _begin(load: subprocess.Popen[str]) -> None:
+    assert load.stdin is not None
+    load.stdin.write("go\n")
+    load.stdin.flush()
+
+
+def _busy_ns(machine: Machine) -> Mapping[str, int]:
+    return {tag["name"]: tag["cards"][0]["busy_ns"] for tag in machine.status()["tags"]}
+
+
+def _say(title: str) -> None:
+    sys.stdout.write(f"\n== {title}\n\n")
+    sys.stdout.flush()
+
+
+def _tell(text: str) -> None:
+    sys.stdout.write(text.rstrip("\n") + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
