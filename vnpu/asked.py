@@ -26,7 +26,7 @@ class Found(NamedTuple):
 
     Attributes:
         container: the container.
-        chip: the first configured chip that it names, None where it asks for none.
+        chip: the configured chip that it asks for, None where it asks for none.
         named: the resources of that chip, by what they count; the limit where limits and requests both name one.
         faults: what contradicts that, or has no shape.
         others: the resources that no configured chip has.
@@ -81,29 +81,49 @@ class Reading(NamedTuple):
 
 
 def find(container: Container, chips: ChipTable) -> Found:
-    """Which chip a container asks for, and by which resources; their amounts are compared, but not judged yet."""
-    chip: Chip | None = None
-    found: dict[ResourceKind, Named] = {}
+    """Which chip a container asks for, and by which resources; their amounts are compared, but not judged yet.
+
+    Where it names several, its chip is one of which it names the count, else the first in the order of the table: the
+    API server sorts the keys, and the answer must not depend on that.
+    """
+    ours: list[tuple[Chip, ResourceKind, Named]] = []
     faults: list[FieldError] = []
     others: list[Named] = []
-    strangers: set[str] = set()
     for named in resources(container):
         if isinstance(named, InputError):
             faults.append(named)
-            continue
-        entry = chips.resource(named.name)
-        if entry is None:
+        elif (entry := chips.resource(named.name)) is None:
             others.append(named)
-            continue
-        owner, kind = entry
-        chip = chip or owner
+        else:
+            ours.append((*entry, named))
+    if not ours:
+        return Found(container, None, {}, faults, others)
+    chip = ours[0][0]
+    if any(owner is not chip for owner, _, _ in ours):
+        chip = _chosen(ours, chips)
+        faults += _strangers(ours, chip)
+    found: dict[ResourceKind, Named] = {}
+    for owner, kind, named in ours:
         if owner is chip:
             faults += _differences(found.setdefault(kind, named), named)
-        elif owner.common_word not in strangers:
-            strangers.add(owner.common_word)
-            allowed = f"one container may name one chip only, and {chip.common_word} is there already"
-            faults.append(RequestError(named.path, named.value, allowed))
     return Found(container, chip, found, faults, others)
+
+
+def _chosen(ours: Sequence[tuple[Chip, ResourceKind, Named]], chips: ChipTable) -> Chip:
+    counted = {owner.common_word for owner, kind, _ in ours if kind is ResourceKind.COUNT}
+    words = counted or {owner.common_word for owner, _, _ in ours}
+    return next(chip for chip in chips if chip.common_word in words)
+
+
+def _strangers(ours: Sequence[tuple[Chip, ResourceKind, Named]], chip: Chip) -> Iterator[FieldError]:
+    """One fault for each further chip, at the place where it is named first."""
+    first: dict[str, Named] = {}
+    for owner, _, named in ours:
+        if owner is not chip:
+            first.setdefault(owner.common_word, named)
+    for named in first.values():
+        allowed = f"one container may name one chip only, and {chip.common_word} is there already"
+        yield RequestError(named.path, named.value, allowed)
 
 
 def _differences(limit: Named, requested: Named) -> Iterator[FieldError]:

@@ -87,8 +87,8 @@ ABSENT: Final = _Absent()
 
 def shown(value: Any) -> str:
     """The value as a message shows it: text in quotes, long and deep values cut, on one line."""
-    if value is ABSENT:
-        return "absent"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):
         text = f'"{value}"' if len(value) < _VALUE_LIMIT else f'"{value[:_VALUE_LIMIT]}'
     else:

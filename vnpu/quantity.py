@@ -101,6 +101,8 @@ def whole(value: Any, path: str = "", *, low: int, high: int, unit: str = "") ->
         return int(number)
     unit_text = f" {unit}" if unit else ""
     allowed = f"a whole number from {low} to {high}{unit_text} is allowed"
+    if number.denominator == 1 and str(value) != str(number) and number < _MIB:
+        allowed += f"; {value} is {number}"  # the API server spells 70000 as 70k
     if unit == "MiB" and number >= _MIB and number > high:
         # 16Gi asks for 17179869184 of a resource that counts MiB: say what the user meant.
         meant = -(-number // _MIB)

@@ -96,8 +96,8 @@ def test_without_a_mode_faults_are_told_and_no_number_is_given() -> None:
 def test_contradictions_and_numbers_are_told_together() -> None:
     reading = read({CHIP: 0, MEMORY: 1}, {MEMORY: 2, P: 1})
     assert [fault.path for fault in reading.faults] == [
-        f"{PLACE}.requests[{MEMORY}]",
         f"{PLACE}.requests[{P}]",
+        f"{PLACE}.requests[{MEMORY}]",
         f"{PLACE}.limits[{CHIP}]",
     ]
 
@@ -115,3 +115,14 @@ def test_the_number_that_a_refusal_recommends_is_not_refused(chip: Any, mode: Mo
             wanted = sound(read({chip.memory_name: figure}, mode=mode))
             if not (chip.super_pod and mode is Mode.HARD):  # half a module is refused whatever its memory
                 complete(wanted)
+
+
+@given(st.permutations([CHIP, MEMORY, P, "huawei.com/Ascend910B4-memory"]))
+def test_the_order_of_keys_decides_nothing(names: list[str]) -> None:
+    reading = read(dict.fromkeys(names, 70000), {})
+    assert {fault.path.partition("limits")[2] for fault in reading.faults} == {
+        f"[{MEMORY}]",
+        f"[{P}]",
+        "[huawei.com/Ascend910B4-memory]",
+    }
+    assert all("Ascend910B3 is there" in str(fault) or MEMORY in fault.path for fault in reading.faults)

@@ -14,7 +14,7 @@ from vnpu.errors import FieldError, RequestError, did_you_mean, key, shown
 from vnpu.mode import Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from vnpu.admission.complete import Completion
     from vnpu.admission.pod import Pod, Resource
@@ -54,17 +54,20 @@ def foreign_resources(pod: Pod, settings: Settings, chips: ChipTable) -> tuple[l
     if ours:
         faults += _mindcluster(pod)
     ours = ours or any(resource.name.endswith(_PARTS) for resource in pod.unknown)
-    seen: set[tuple[str, str]] = set()
-    for resource in pod.unknown:
-        mark = (resource.container.path, resource.name)
-        if mark in seen:
-            continue
-        seen.add(mark)
+    for resource in _once(pod.unknown):
         if ours or settings.unknown_chips is UnknownChips.DENY:
             faults.append(_unknown(resource, chips))
         elif settings.unknown_chips is UnknownChips.WARN:
             warnings.append(str(_unknown(resource, chips)))
     return faults, warnings
+
+
+def _once(resources: Iterable[Resource]) -> Iterable[Resource]:
+    """Each resource of each container once, though limits and requests both name it."""
+    first: dict[tuple[str, str], Resource] = {}
+    for resource in resources:
+        first.setdefault((resource.container.path, resource.name), resource)
+    return first.values()
 
 
 def _unknown(resource: Resource, chips: ChipTable) -> FieldError:
@@ -79,7 +82,7 @@ def _unknown(resource: Resource, chips: ChipTable) -> FieldError:
 
 def _mindcluster(pod: Pod) -> Iterator[FieldError]:
     remedy = "a pod is served either by MindCluster or by vNPU, whose device plugins cannot share it: use one of them"
-    for resource in pod.mindcluster:
+    for resource in _once(pod.mindcluster):
         yield named(
             RequestError(resource.path, resource.value, f"this resource is MindCluster's; {remedy}"), resource.container
         )
@@ -133,7 +136,7 @@ def _soft_cards(completion: Completion, settings: Settings, limit: int) -> Itera
                 completed.asked.path(ResourceKind.COUNT),
                 wanted.count,
                 f"a soft container may ask for at most {limit} card(s) (setting maxSoftCards{why}){module}; for whole "
-                f"cards set the annotation {names.MODE}: {Mode.HARD.value}",
+                f"cards set the annotation {names.MODE}: {Mode.HARD.value} and leave memory and core out",
             )
             yield named(fault, completed.asked.container)
 

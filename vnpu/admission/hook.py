@@ -52,7 +52,8 @@ def start(container: Container, limiter: Limiter) -> Set | None:
             path,
             ABSENT,
             "a soft slice needs a postStart hook, which Kubernetes refuses on a plain init container; make it a native "
-            f"sidecar (restartPolicy: Always), or set the annotation {names.MODE}: {Mode.HARD.value}",
+            f"sidecar (restartPolicy: Always), or set the annotation {names.MODE}: {Mode.HARD.value} "
+            "and leave core out",
         )
     lifecycle = container.raw.get("lifecycle")
     if lifecycle is None:

@@ -156,6 +156,7 @@ def _unmutated(pod: Any, needed: tuple[Set, ...]) -> FieldError:
     return RequestError(
         path_of(step for step in steps if step != APPEND),
         found,
-        f"completing the pod would change this field{more}: it asks for an NPU, but the mutating webhook was skipped. "
-        "Create it again; if that does not help, an administrator must look after the MutatingWebhookConfiguration",
+        f"completing the pod would change this field{more}: it asks for an NPU, but the mutating webhook was skipped, "
+        "or another one changed the pod after it. Create it again; if that does not help, an administrator must see "
+        "that the MutatingWebhookConfiguration is there and comes last",
     )

@@ -416,3 +416,16 @@ class TestSecondLine:
         assert isinstance(fault, FieldError)
         assert fault.path == f"spec.containers[0].resources.limits[{MEMORY}]"
         assert fault.value == 10000
+
+
+def test_a_resource_of_mindcluster_is_told_once_though_limits_and_requests_name_it() -> None:
+    both = {CHIP: 1, "huawei.com/npu-core": 8}
+    outcome = mutated(pod(container(resources={"limits": both, "requests": both})))
+    assert [fault.path for fault in outcome.refusals] == ["spec.containers[0].resources.limits[huawei.com/npu-core]"]
+
+
+def test_a_number_is_told_as_the_user_wrote_it_too() -> None:
+    outcome = mutated(
+        pod(container(limits={CHIP: 1, MEMORY: "70k"}), annotations={"huawei.com/vnpu-mode": "hami-core"})
+    )
+    assert "70k is 70000" in outcome.message

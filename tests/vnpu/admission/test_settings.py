@@ -92,7 +92,7 @@ def test_every_key_is_read() -> None:
         ([], ["a mapping is expected"]),
         ("x", ["a mapping is expected"]),
         ({"defaultMode": "soft"}, ["defaultMode", '"soft"', "hami-core, template"]),
-        ({"defaultMode": True}, ["defaultMode", "True"]),
+        ({"defaultMode": True}, ["defaultMode", "true"]),
         ({"share": ["ceiling"]}, ["share", "weighted, ceiling"]),
         ({"onTimeout": "kill"}, ["onTimeout", "exit, deny"]),
         ({"unknownChips": "refuse"}, ["unknownChips", "ignore, warn, deny"]),
