@@ -101,7 +101,7 @@ def test_launches_and_replays_reach_the_card(kept: Container, machine: Machine) 
 
 
 def test_without_a_limiter_the_process_waits_and_ends(other_container: Container, machine: Machine) -> None:
-    library = native.testing_library("aarch64")
+    library = native.library_with_faults("aarch64")
     with client(
         other_container, machine, device=None, library=library, stderr=subprocess.PIPE, VNPU_TEST_WAIT_MS="300"
     ) as npu:

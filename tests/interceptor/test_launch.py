@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interceptor import region
 from tests.support import native
 from tests.support.containers import Container, eventually, kill
 from tests.support.npu_client import NOT_SUPPORTED, Machine, client
@@ -38,36 +37,18 @@ def kept(container: Container) -> Iterator[Container]:
         yield container
 
 
-def holder(container: Container) -> int | None:
-    return region.read_registry(container.registry_path()).holder
-
-
-def waits(container: Container) -> int:
-    return container.read().cards[0].waits
-
-
-def has_work(container: Container, pid: int) -> bool:
-    """Whether a process says that it launched in this turn."""
-    layouts = region.ffi()
-    content = container.region_path.read_bytes()
-    view = layouts.from_buffer("struct vnpu_region *", content.ljust(layouts.sizeof("struct vnpu_region"), b"\0"))
-    start = region.read_registry(container.registry_path()).start_us
-    running = {view.slots[slot].pid: view.books[0].slots[slot].running for slot in range(view.slots_used)}
-    return start != 0 and running.get(pid) == start
-
-
 @pytest.mark.parametrize("way", ["linked", "local"])
 def test_every_way_to_launch_takes_the_turn(kept: Container, machine: Machine, way: str) -> None:
     missing = set()
     for name in launches():
         with client(kept, machine, way=way) as npu:
-            assert not has_work(kept, npu.process.pid)
+            assert not kept.has_work(npu.process.pid)
             # No arguments: the gate is in front of the real call, which then refuses them.
-            if npu.call(name, 0, 0, 0, 0, 0, 0, 0, 0) in {None, NOT_SUPPORTED} and not has_work(kept, npu.process.pid):
+            if npu.call(name, 0, 0, 0, 0, 0, 0, 0, 0) in {None, NOT_SUPPORTED} and not kept.has_work(npu.process.pid):
                 missing.add(name)
                 continue
-            assert has_work(kept, npu.process.pid), name
-            assert holder(kept) == kept.read().cards[0].tenant
+            assert kept.has_work(npu.process.pid), name
+            assert kept.holder() == kept.read().cards[0].tenant
     assert missing <= NOT_SIMULATED
 
 
@@ -87,10 +68,10 @@ def test_a_capture_waits_for_nothing_and_a_replay_for_the_turn(kept: Container, 
         assert npu.call("rtStreamBeginCapture", "$s", 0) == 0
         for _ in range(40):
             assert npu.launch("$s") == 0
-        assert waits(kept) == 0, "what is recorded does not run"
+        assert kept.read().cards[0].waits == 0, "what is recorded does not run"
         assert npu.call("rtStreamEndCapture", "$s", "&g") == 0
         assert npu.call("aclmdlRIExecuteAsync", "$g", "$s") == 0
-        assert holder(kept) == kept.read().cards[0].tenant
+        assert kept.holder() == kept.read().cards[0].tenant
         assert npu.call("aclrtSynchronizeStream", "$s") == 0
         assert machine.status()["cards"][0]["busy_ns"] >= 40 * 100_000
 
@@ -122,7 +103,7 @@ def test_an_idle_holder_gives_way_at_once(kept: Container, neighbour: Container,
         assert npu.launch() == 0
         assert npu.call("aclrtSynchronizeDevice") == 0
         assert other.launch() == 0
-        assert holder(kept) == neighbour.read().cards[0].tenant
+        assert kept.holder() == neighbour.read().cards[0].tenant
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
@@ -145,7 +126,7 @@ def test_others_go_on_when_a_holder_is_killed_or_stopped(
 def test_launches_wait_for_a_limiter_that_died_and_then_fail(container: Container, machine: Machine) -> None:
     with (
         container.running(),
-        client(container, machine, library=native.testing_library(), VNPU_TEST_GONE_MS="1500") as npu,
+        client(container, machine, library=native.library_with_faults(), VNPU_TEST_GONE_MS="1500") as npu,
     ):
         npu.kernel(10)
         assert npu.launch() == 0
@@ -175,7 +156,7 @@ def test_a_death_in_the_middle_of_a_change_of_turns(
 ) -> None:
     with (
         neighbour.running(),
-        client(kept, machine, library=native.testing_library(), VNPU_FAULT=f"{point}:{action}:2") as npu,
+        client(kept, machine, library=native.library_with_faults(), VNPU_FAULT=f"{point}:{action}:2") as npu,
         client(neighbour, machine) as other,
     ):
         npu.kernel(500)

@@ -301,9 +301,8 @@ def test_a_child_owns_nothing_and_takes_nothing_along(kept: Container, machine: 
         assert npu.call("aclrtMalloc", "&a", MOST, 0) == 0
 
 
-def test_cards_have_quotas_of_their_own(container: Container, tmp_path: Path) -> None:
+def test_cards_have_quotas_of_their_own(container: Container, machine: Machine) -> None:
     container.devices = "2,5"
-    machine = Machine(tmp_path / "npu")
     machine.tool("create", "cards=6")
     with container.running(), client(container, machine) as npu:
         assert npu.call("aclrtMalloc", "&a", MOST, 0) == 0
@@ -313,9 +312,8 @@ def test_cards_have_quotas_of_their_own(container: Container, tmp_path: Path) ->
         assert (device(machine, 2) > MOST, device(machine, 5) > MOST) == (True, True)
 
 
-def test_visible_devices_of_the_runtime_are_followed(container: Container, tmp_path: Path) -> None:
+def test_visible_devices_of_the_runtime_are_followed(container: Container, machine: Machine) -> None:
     container.devices = "2,5"
-    machine = Machine(tmp_path / "npu")
     machine.tool("create", "cards=6")
     with container.running(), client(container, machine, ASCEND_RT_VISIBLE_DEVICES="1") as npu:
         free, _ = npu.memory_info()

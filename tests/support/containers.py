@@ -9,7 +9,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from interceptor import region
 from tests.support import native
@@ -82,12 +82,26 @@ class Container:
     def read(self) -> region.Region:
         return region.read_region(self.region_path)
 
-    def pids(self) -> tuple[int, int]:
-        """Limiter and guardian."""
+    def _view(self) -> Any:
         layouts = region.ffi()
         content = self.region_path.read_bytes()
-        view = layouts.from_buffer("struct vnpu_region *", content.ljust(layouts.sizeof("struct vnpu_region"), b"\0"))
+        return layouts.from_buffer("struct vnpu_region *", content.ljust(layouts.sizeof("struct vnpu_region"), b"\0"))
+
+    def pids(self) -> tuple[int, int]:
+        """Limiter and guardian."""
+        view = self._view()
         return view.limiter_pid, view.guardian_pid
+
+    def holder(self) -> int | None:
+        """The tenant that has the turn on card 0."""
+        return region.read_registry(self.registry_path()).holder
+
+    def has_work(self, pid: int) -> bool:
+        """Whether a process says that it launched on card 0 in this turn."""
+        view = self._view()
+        start = region.read_registry(self.registry_path()).start_us
+        running = {view.slots[slot].pid: view.books[0].slots[slot].running for slot in range(view.slots_used)}
+        return start != 0 and bool(running.get(pid) == start)
 
     def lives(self) -> bool:
         return self.limiter("status").returncode == 0

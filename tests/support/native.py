@@ -57,7 +57,7 @@ def library(arch: str = "x86_64") -> Path:
     return path
 
 
-def testing_library(arch: str = "x86_64") -> Path:
+def library_with_faults(arch: str = "x86_64") -> Path:
     """The library with named points for faults and clocks that can be shortened."""
     path = BUILD / "testing" / arch / "libvnpu.so"
     made(str(path))

@@ -13,7 +13,7 @@ from tests.support import native
 from tests.support.containers import PATIENCE_S, Container
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 MIB = 1 << 20
@@ -104,17 +104,21 @@ def client(
     *,
     way: str = "linked",
     preload: bool = True,
+    through: Sequence[str] = (),
     library: Path | None = None,
     device: int | None = 0,
     stderr: int | None = None,
     **env: str,
 ) -> Iterator[Client]:
-    """A client in ``container``; ``device`` is set first, unless None. It ends with the context, at the latest."""
+    """A client in ``container``; ``device`` is set first, unless None. It ends with the context, at the latest.
+
+    ``through`` is a command that runs the command which follows it.
+    """
     whole = {**container.env, **machine.env, "NPU_CLIENT": way, **env}
     if preload:
         whole["LD_PRELOAD"] = str(library or native.library(machine.arch))
     process = subprocess.Popen(
-        machine.command(native.client("client", machine.arch)),
+        [*through, *machine.command(native.client("client", machine.arch))],
         env=whole,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -55,7 +55,7 @@ class Torture:
 
     def born(self) -> subprocess.Popen[str]:
         env = {**self.container.env, **self.machine.env, "NPU_SIM_TAG": "tortured"}
-        env["LD_PRELOAD"] = str(native.testing_library())
+        env["LD_PRELOAD"] = str(native.library_with_faults())
         if self.chance.random() < 0.5:
             action = self.chance.choice(["kill", "stop"])
             env["VNPU_FAULT"] = f"{self.chance.choice(POINTS)}:{action}:{self.chance.randrange(1, 2000)}"
