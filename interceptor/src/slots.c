@@ -94,11 +94,9 @@ static bool closed_its_files(const struct vnpu_slot *slot) {
            vnpu_process_gone(vnpu_load_relaxed(&slot->pid));
 }
 
-/* Declares a dead slot worth nothing once the kernel has closed the files of its process, and with them its device
- * memory; waits for that, but not for ever. */
-static void bury(struct vnpu_slot *slot, uint32_t owner) {
-    uint64_t deadline = vnpu_now_us() + CLOSING_US;
-
+/* Waits until the kernel has closed the files of the dead slot's process, and with them its device memory, but not
+ * beyond the deadline; then declares the slot worth nothing. */
+static void bury(struct vnpu_slot *slot, uint32_t owner, uint64_t deadline) {
     while ((owner & VNPU_OWNER_SETTLING) == 0 && !closed_its_files(slot) && vnpu_now_us() < deadline &&
            vnpu_load(&slot->owner) == owner)
         vnpu_sleep_us(CLOSING_LOOK_US);
@@ -107,11 +105,18 @@ static void bury(struct vnpu_slot *slot, uint32_t owner) {
 
 void vnpu_slots_sweep(struct vnpu_region *region) {
     uint32_t used = vnpu_load(&region->slots_used);
+    uint32_t owners[VNPU_SLOTS];
+    uint32_t count = used < VNPU_SLOTS ? used : VNPU_SLOTS;
+    uint64_t deadline = 0;
 
-    for (uint32_t index = 0; index < used && index < VNPU_SLOTS; index++) {
-        uint32_t owner = vnpu_load(&region->slots[index].owner);
-
-        if ((owner & VNPU_OWNER_DIED) != 0)
-            bury(&region->slots[index], owner);
+    for (uint32_t index = 0; index < count; index++)
+        owners[index] = vnpu_load(&region->slots[index].owner);
+    /* Those who were dead by now share one deadline: whoever waits for many waits no longer than for one. */
+    for (uint32_t index = 0; index < count; index++) {
+        if ((owners[index] & VNPU_OWNER_DIED) == 0)
+            continue;
+        if (deadline == 0)
+            deadline = vnpu_now_us() + CLOSING_US;
+        bury(&region->slots[index], owners[index], deadline);
     }
 }

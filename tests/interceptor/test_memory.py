@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -271,6 +275,27 @@ def test_what_a_killed_process_held_is_free_at_once(kept: Container, machine: Ma
             npu.process.kill()
             npu.process.wait()
     assert eventually(lambda: books(kept) == (0, 0))
+
+
+def test_the_dead_of_other_pid_namespaces_hold_up_nobody_for_long(container: Container, machine: Machine) -> None:
+    """Nobody sees whether they have closed their files, and the time to do so is given to all of them at once."""
+    apart = ("unshare", *(() if os.geteuid() == 0 else ("--map-root-user",)), "--pid", "--fork", "--kill-child")
+    if subprocess.run([*apart, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("no pid namespace can be had here")
+    with container.running(), ExitStack() as stack:
+        crowd = [stack.enter_context(client(container, machine, through=apart)) for _ in range(8)]
+        npu = stack.enter_context(client(container, machine))
+        for one in crowd:
+            assert one.ask("pid") == "1"
+            assert one.call("halMemAlloc", "&a", 80 * MIB, APP_FLAG | KIND_DEVICE) == 0
+        assert npu.call("halMemAlloc", "&a", MOST, APP_FLAG | KIND_DEVICE) == HAL_OUT_OF_MEMORY
+        for one in crowd:
+            one.process.kill()
+        for one in crowd:
+            one.process.wait()
+        before = time.monotonic()
+        assert npu.call("halMemAlloc", "&a", MOST, APP_FLAG | KIND_DEVICE) == 0
+        assert time.monotonic() - before < 1
 
 
 def test_processes_share_one_quota(kept: Container, machine: Machine) -> None:
