@@ -206,17 +206,17 @@ static bool done(void *event) {
 static void learn(struct vnpu_lane *lane, const struct vnpu_mark *mark, uint32_t ahead) {
     float milliseconds;
 
-    /* Time that the card was not ours, or stood idle, says nothing about how long a launch takes. */
-    if (lane->last.event == NULL || mark->turn != lane->last.turn || (!mark->busy && ahead > 1) ||
-        mark->ticket <= lane->last.ticket || cann.event_elapsed == NULL ||
-        cann.event_elapsed(&milliseconds, lane->last.event, mark->event) != 0)
+    /* Time that the card was not ours says nothing about how long a launch takes. */
+    if (lane->last.event == NULL || mark->turn != lane->last.turn || mark->ticket <= lane->last.ticket ||
+        cann.event_elapsed == NULL || cann.event_elapsed(&milliseconds, lane->last.event, mark->event) != 0)
         return;
     double each = (double)milliseconds * 1e6 / (double)(mark->ticket - lane->last.ticket);
     uint32_t sample = each < 1000 ? 1000 : each > CLAMP_NS ? CLAMP_NS : (uint32_t)each;
-    if (sample > lane->estimate_ns)
-        lane->estimate_ns = sample;
-    else
+    if (sample <= lane->estimate_ns)
         lane->estimate_ns -= (lane->estimate_ns - sample) / 4;
+    else if (mark->busy || ahead == 1)
+        lane->estimate_ns = sample;
+    /* Otherwise the card stood idle in between: that is the most that a launch takes, and no reason to think so. */
 }
 
 static uint32_t window(const struct vnpu_lane *lane, uint64_t window_us) {
