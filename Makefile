@@ -45,8 +45,8 @@ lint: setup
 	$(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h')
 
-bench: setup
-	$(BIN)/python tests/bench/run.py
+bench: setup programs
+	$(BIN)/python -m tests.bench.run $(FIGURES)
 
 fuzz: setup
 	$(BIN)/pip install --quiet 'atheris>=3.0'

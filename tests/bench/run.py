@@ -1,72 +1,69 @@
 """``make bench``: measure, print a table, exit 1 where a figure leaves the range that ranges.toml gives it.
 
-What is compared is measured in turns, many times, so that whatever else the machine does hits both alike.
+``make bench FIGURES='share launch'`` measures what has one of these words in its name, and nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import resource
-import statistics
-import subprocess
+import os
 import sys
-import tempfile
-import time
 import tomllib
-from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from vnpu.admission.settings import Settings
-from vnpu.chips import DEFAULT_CHIPS
-from webhook.review import Context, Decision, Endpoint, review
+from tests.bench import admission, costs, shares
+from tests.bench.figure import Effort
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
-POD = ROOT / "tests" / "fixtures" / "admission" / "mutate-create-pods-finetune-0.json"
-CONNECTIONS = 8
+    from tests.bench.figure import Figure
 
-# Edges of vnpu import what they need when they are called; here is every module, so that none hides one at its top.
-IMPORT_ALL = """
-import importlib, pkgutil, sys
-before = set(sys.modules)
-import vnpu
-for module in pkgutil.walk_packages(vnpu.__path__, "vnpu."):
-    if not module.name.endswith("__main__"):
-        importlib.import_module(module.name)
-new = {name.partition(".")[0] for name in set(sys.modules) - before}
-print(*sorted(new - sys.stdlib_module_names - {"vnpu"}))
-"""
+RANGES = Path(__file__).parent / "ranges.toml"
 
-
-@dataclass(frozen=True)
-class Figure:
-    """A measured number and how it came about."""
-
-    name: str
-    value: float
-    note: str
+MEASUREMENTS: Mapping[str, Callable[[Effort], Iterator[Figure]]] = {
+    "review": admission.review_figure,
+    "server": admission.server_figure,
+    "import": admission.import_figures,
+    "launch": costs.launch_figure,
+    "memory": costs.memory_figures,
+    "preload": costs.preload_figure,
+    "crowd": costs.crowd_figure,
+    "lone": shares.lone_figures,
+    **{f"share_{name}": partial(shares.share_figures, name) for name in shares.CASES},
+    "share_sync_loop": shares.sync_loop_figure,
+    "share_after_pause": shares.pause_figure,
+    "share_collectives": shares.collectives_figure,
+    "ceiling": shares.ceiling_figure,
+    "recovery": shares.recovery_figures,
+}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measure, and compare with ranges.toml.")
-    parser.add_argument(
-        "--rounds", type=int, default=20, help="turns of the server's measurement (default %(default)s)"
-    )
+    parser.add_argument("names", nargs="*", help="words of which a measurement's name has one (default: all)")
+    parser.add_argument("--rounds", type=int, default=20, help="turns of what is compared (default %(default)s)")
+    parser.add_argument("--seconds", type=float, default=10, help="how long a card is watched (default %(default)s)")
     options = parser.parse_args()
-    ranges = tomllib.loads((HERE / "ranges.toml").read_text())
-    figures = [review_figure(), server_figure(options.rounds), *import_figures()]
-    missed = [figure for figure in figures if not within(figure.value, ranges[figure.name])]
-    width = max(len(figure.name) for figure in figures)
-    for figure in figures:
-        limits = ", ".join(f"{word} {number:g}" for word, number in ranges[figure.name].items())
-        mark = "MISSED" if figure in missed else "ok"
-        sys.stdout.write(f"{figure.name:{width}}  {figure.value:8.2f}  {limits:8}  {mark:6}  {figure.note}\n")
+    chosen = [
+        measure
+        for name, measure in MEASUREMENTS.items()
+        if not options.names or any(word in name for word in options.names)
+    ]
+    if not chosen:
+        parser.error(f"nothing has one of these words in its name: {', '.join(MEASUREMENTS)}")
+    ranges = tomllib.loads(RANGES.read_text())
+    effort = Effort(options.rounds, options.seconds)
+    say_load()
+    missed = False
+    for measure in chosen:
+        for figure in measure(effort):
+            right = within(figure.value, ranges[figure.name])
+            missed = missed or not right
+            say(figure, ranges, "ok" if right else "MISSED")
+    say_load()
     return 1 if missed else 0
 
 
@@ -74,116 +71,17 @@ def within(value: float, limits: Mapping[str, float]) -> bool:
     return limits.get("min", value) <= value <= limits.get("max", value)
 
 
-def review_figure() -> Figure:
-    body = POD.read_bytes()
-    context = Context(Settings(), DEFAULT_CHIPS)
-    record = review(body, Endpoint.MUTATE, context).record
-    assert (record.decision, record.reason) == (Decision.ALLOWED, "patched"), "the pod goes the whole way"
-    ours, text = [], []
-    for _ in range(300):
-        ours.append(microseconds(lambda: review(body, Endpoint.MUTATE, context)))
-        text.append(microseconds(lambda: json.dumps(json.loads(body))))
-    # The fastest of many: a function is slowed by its neighbours, never sped up.
-    note = f"{min(ours):.0f} us, json.loads + json.dumps {min(text):.0f} us, {len(body)} bytes"
-    return Figure("review_to_json", min(ours) / min(text), note)
+def say(figure: Figure, ranges: Mapping[str, Mapping[str, float]], mark: str) -> None:
+    limits = ", ".join(f"{word} {number:g}" for word, number in ranges[figure.name].items())
+    width = max(map(len, ranges))
+    sys.stdout.write(f"{figure.name:{width}}  {figure.value:8.2f}  {limits:16}  {mark:6}  {figure.note}\n")
+    sys.stdout.flush()
 
 
-def microseconds(function: Callable[[], Any], times: int = 5) -> float:
-    start = time.perf_counter()
-    for _ in range(times):
-        function()
-    return (time.perf_counter() - start) / times * 1e6
-
-
-def server_figure(rounds: int) -> Figure:
-    with running("-m", "webhook", "--port", "0") as webhook, running(str(HERE / "bare.py")) as bare:
-        turns = [one_turn((webhook, bare), number) for number in range(rounds)][1:]  # the first one warms up
-    ratio = statistics.median(ours.processor / theirs.processor for ours, theirs in turns)
-    ours, theirs = (statistics.median(rate.clock for rate in column) for column in zip(*turns, strict=True))
-    note = f"by the worker's processor time; by the clock {ours:.0f} reviews/s, bare Flask view {theirs:.0f}/s, TLS"
-    return Figure("server_to_bare_flask", ratio, note)
-
-
-@dataclass(frozen=True)
-class Server:
-    """A server in a process of its own: where it listens, its CA, and its one worker."""
-
-    url: str
-    ca: str
-    worker: int
-
-
-@dataclass(frozen=True)
-class Rate:
-    """Answers per second of the clock, and per second of the worker's processor time."""
-
-    clock: float
-    processor: float
-
-
-def one_turn(servers: tuple[Server, Server], number: int) -> tuple[Rate, Rate]:
-    """The rates of both; who is first changes from turn to turn."""
-    first = number % 2
-    rates = {place: rate_of(servers[place]) for place in (first, 1 - first)}
-    return rates[0], rates[1]
-
-
-def rate_of(server: Server, seconds: float = 0.5) -> Rate:
-    command = [HERE / "load.py", f"{server.url}/mutate", server.ca, POD, CONNECTIONS, seconds, server.worker]
-    done = subprocess.run([sys.executable, *map(str, command)], check=True, capture_output=True, text=True)
-    return Rate(*map(float, done.stdout.split()))
-
-
-@contextmanager
-def running(*arguments: str) -> Iterator[Server]:
-    """A server, until the block ends.
-
-    Its log goes to a file: somebody who took it from a pipe would be measured as well.
-    """
-    with tempfile.NamedTemporaryFile() as log, subprocess.Popen([sys.executable, *arguments], stdout=log) as process:
-        try:
-            ready = ready_line(Path(log.name), process)
-            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
-            yield Server(ready["url"], ready["ca"], int(children))
-        finally:
-            process.terminate()
-            process.wait()
-
-
-def ready_line(log: Path, process: subprocess.Popen[bytes]) -> Mapping[str, str]:
-    while process.poll() is None:
-        for text in log.read_bytes().splitlines(keepends=True):
-            if text.endswith(b"\n") and (line := json.loads(text))["message"] == "ready":
-                return line
-        time.sleep(0.02)
-    raise RuntimeError(f"{process.args} ended before it was ready")
-
-
-def import_figures() -> Iterator[Figure]:
-    bare, package, everything = [], [], []
-    for _ in range(15):
-        bare.append(milliseconds_of("pass"))
-        package.append(milliseconds_of("import vnpu"))
-        everything.append(milliseconds_of(IMPORT_ALL))
-    start, value, all_modules = (statistics.median(column) for column in (bare, package, everything))
-    note = f"beside a bare start of {start:.0f} ms; every module of vnpu takes {all_modules - start:.0f} ms"
-    yield Figure("import_ms", max(value - start, 0.0), note)
-    foreign = run_python(IMPORT_ALL).split()
-    yield Figure(
-        "import_third_party", len(foreign), " ".join(foreign) or "standard library only, in every module of vnpu"
-    )
-
-
-def milliseconds_of(code: str) -> float:
-    """Processor time of a Python of its own; by the clock it would measure who else runs."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    run_python(code)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
-
-
-def run_python(code: str) -> str:
-    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+def say_load() -> None:
+    """Who else uses the machine decides how far times of the clock can be believed."""
+    load = " ".join(f"{average:.1f}" for average in os.getloadavg())
+    sys.stdout.write(f"{os.cpu_count()} processors, load average {load}\n")
 
 
 if __name__ == "__main__":

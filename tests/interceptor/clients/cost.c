@@ -1,5 +1,5 @@
-/* What a call costs: cost launch | cost memory. Prints nanoseconds for each call (or pair of allocation and free), the
- * median of many blocks, so that what else the machine does falls out. */
+/* What a call costs: cost launch | memory [BLOCKS]. Prints nanoseconds for each call (or pair of allocation and free),
+ * the median of many blocks of CALLS each, so that what else the machine does falls out. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct kernel {
     uint64_t magic, ns, group, members;
 };
 
-enum { BLOCKS = 301, CALLS = 200 };
+enum { MOST_BLOCKS = 301, CALLS = 200 };
 
 static const unsigned long long memory_flag = 33ull << 56 | 1ull << 14 | 1ull << 10;
 
@@ -62,16 +62,17 @@ static double memory_block(void) {
 }
 
 int main(int count, char **arguments) {
-    static double blocks[BLOCKS];
+    static double blocks[MOST_BLOCKS];
+    int wanted = count == 3 ? atoi(arguments[2]) : MOST_BLOCKS;
     void *stream;
 
-    if (count != 2)
+    if (count < 2 || wanted < 1 || wanted > MOST_BLOCKS)
         return 2;
     must(aclrtSetDevice(0));
     must(aclrtCreateStream(&stream));
-    for (int block = 0; block < BLOCKS; block++)
+    for (int block = 0; block < wanted; block++)
         blocks[block] = strcmp(arguments[1], "launch") == 0 ? launch_block(stream) : memory_block();
-    qsort(blocks, BLOCKS, sizeof *blocks, compare);
-    printf("%.1f\n", blocks[BLOCKS / 2]);
+    qsort(blocks, (size_t)wanted, sizeof *blocks, compare);
+    printf("%.1f\n", blocks[wanted / 2]);
     return 0;
 }
