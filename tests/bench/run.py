@@ -27,7 +27,7 @@ MEASUREMENTS: Mapping[str, Callable[[Effort], Iterator[Figure]]] = {
     "review": admission.review_figure,
     "server": admission.server_figure,
     "import": admission.import_figures,
-    "launch": costs.launch_figure,
+    "launch": costs.launch_figures,
     "memory": costs.memory_figures,
     "preload": costs.preload_figure,
     "crowd": costs.crowd_figure,
