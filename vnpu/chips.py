@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from vnpu import names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 class ResourceKind(StrEnum):
@@ -128,6 +128,11 @@ class ChipTable:
     def get(self, common_word: str) -> Chip | None:
         """The chip of that common word; equality, never a substring (910B4 is not 910B4-1)."""
         return self._by_word.get(common_word)
+
+    @property
+    def resource_names(self) -> Iterable[str]:
+        """Every extended resource of every chip."""
+        return self._by_resource.keys()
 
     def resource(self, name: str) -> tuple[Chip, ResourceKind] | None:
         """Which chip an extended resource belongs to, and what it counts; None for other resources."""

@@ -107,8 +107,9 @@ def printable(text: str) -> str:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of a message about a name that nobody knows: the nearest known one, ``""`` where none is near."""
-    nearest = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean {nearest[0]}?" if nearest else ""
+    spelled = {word.lower(): word for word in known}
+    nearest = difflib.get_close_matches(name.lower(), list(spelled), n=1)
+    return f"; did you mean {spelled[nearest[0]]}?" if nearest else ""
 
 
 def key(path: str, name: str) -> str:

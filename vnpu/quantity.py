@@ -38,8 +38,8 @@ def parse(value: Any, path: str = "") -> Fraction:
     """The exact value of a quantity.
 
     Args:
-        value: a text, or a number as JSON and YAML give it. A float is taken only when it is a whole number that a
-            float holds exactly; booleans are no numbers here.
+        value: a text, or a number as JSON and YAML give it. A float stands for the decimal that was written, as long as
+            a float holds that exactly; booleans are no numbers here.
         path: the field that the value was read from, for the error.
 
     Raises:
@@ -51,8 +51,8 @@ def parse(value: Any, path: str = "") -> Fraction:
         raise QuantityError(path, value, _NOT_A_QUANTITY)
     if isinstance(value, int) and abs(value) < _LARGEST_WHOLE:
         return Fraction(value)
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return Fraction(int(value))
+    if isinstance(value, float) and abs(value) < 2**53:
+        return Fraction(repr(value))
     raise QuantityError(path, value, _NOT_A_QUANTITY)
 
 

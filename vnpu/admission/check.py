@@ -71,11 +71,9 @@ def _once(resources: Iterable[Resource]) -> Iterable[Resource]:
 
 
 def _unknown(resource: Resource, chips: ChipTable) -> FieldError:
-    known = [chip.resource_name for chip in chips]
-    word = resource.name
-    for part in _PARTS:
-        word = word.removesuffix(part)
-    hint = did_you_mean(word, known) or f"; known are {', '.join(known)}"
+    hint = did_you_mean(resource.name, chips.resource_names)
+    if not hint:
+        hint = f"; known are {', '.join(chip.resource_name for chip in chips)}"
     allowed = f"the device config knows no such resource{hint}"
     return named(RequestError(resource.path, resource.value, allowed), resource.container)
 

@@ -49,8 +49,8 @@ def start(container: Container, limiter: Limiter) -> Set | None:
     path = f"{container.path}.lifecycle"
     if container.kind is ContainerKind.INIT:
         raise RequestError(
-            path,
-            ABSENT,
+            f"{container.path}.resources",
+            container.name,
             "a soft slice needs a postStart hook, which Kubernetes refuses on a plain init container; make it a native "
             f"sidecar (restartPolicy: Always), or set the annotation {names.MODE}: {Mode.HARD.value} "
             "and leave core out",

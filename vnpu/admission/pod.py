@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from vnpu.chips import ChipTable
 
 _Fault = TypeVar("_Fault", bound=FieldError)
+_ANY_CASE: Final = names.RESOURCE_PREFIX.lower()
+"""A slip in the case of a chip's name is nobody's resource, and would leave its pod pending for ever."""
+
 _EMPTY: Final[dict[str, Any]] = {}
 
 
@@ -154,5 +157,5 @@ def _metadata(document: Mapping[str, Any], name: str, faults: list[FieldError]) 
 def _foreign(found: Found) -> Iterator[Resource]:
     """Resources that look like an NPU and are none of the configured chips."""
     for resource in found.others:
-        if resource.name.startswith(names.RESOURCE_PREFIX) or resource.name == names.MINDCLUSTER_RESOURCE:
+        if resource.name == names.MINDCLUSTER_RESOURCE or resource.name.lower().startswith(_ANY_CASE):
             yield Resource(resource.name, resource.path, resource.value, found.container)
