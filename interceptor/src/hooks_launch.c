@@ -5,6 +5,11 @@
 #include "call.h"
 #include "gate.h"
 
+/* dim3, which comes by value. */
+struct vnpu_grid {
+    uint32_t x, y, z;
+};
+
 #define VNPU_ALLOCATE(library, name, ...)
 #define VNPU_FREE(library, name, ...)
 #define VNPU_OWN(library, name)

@@ -20,6 +20,7 @@ void *vnpu_real_functions[VNPU_HOOKS];
 /* Where a library's functions may stand, by name as it is loaded; nothing is ever loaded by us. */
 static const char *const places[VNPU_LIBRARIES][4] = {
     [ACL] = {"libascendcl.so", "libacl_rt.so", "libruntime.so"},
+    [OP_COMPILER] = {"libacl_op_compiler.so"},
     [RT] = {"libruntime.so", "libascendcl.so"},
     [HAL] = {"libascend_hal.so"},
     [DCMI] = {"libdcmi.so"},

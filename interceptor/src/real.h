@@ -8,7 +8,7 @@
 
 #include "atomics.h"
 
-enum vnpu_library { ACL, RT, HAL, DCMI, DSMI, DVPP, DVPP_MPI, VNPU_LIBRARIES };
+enum vnpu_library { ACL, OP_COMPILER, RT, HAL, DCMI, DSMI, DVPP, DVPP_MPI, VNPU_LIBRARIES };
 
 #define VNPU_ROW(library, name) VNPU_HOOK_##name,
 enum vnpu_hook {

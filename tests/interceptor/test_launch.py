@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support import native
+from tests.support import native, simulated_npu
 from tests.support.containers import Container, eventually, kill
 from tests.support.npu_client import NOT_SUPPORTED, Machine, client
 
@@ -50,6 +50,23 @@ def test_every_way_to_launch_takes_the_turn(kept: Container, machine: Machine, w
             assert kept.has_work(npu.process.pid), name
             assert kept.holder() == kept.read().cards[0].tenant
     assert missing <= NOT_SIMULATED
+
+
+def test_sizes_that_come_by_value_arrive(kept: Container, tmp_path: Path) -> None:
+    """Each dimension of the grid and of the block: the simulated NPU refuses one that is 0."""
+    machine = simulated_npu.Machine(tmp_path / "npu")
+    good = (2 << 32 | 3, 4, 5 << 32 | 6, 7)
+    with machine.client(preload=str(native.library()), **kept.env) as npu:
+        npu.do("aclrtBinaryLoadFromData", "'binary", 6, 0, "&b")
+        npu.do("aclrtBinaryGetFunction", "b", "'function_1us", "&f")
+        for name in ("aclrtLaunchSIMTKernelWithHostArgs", "rtLaunchSIMTKernelWithArgsArray"):
+            npu.do(name, "f", *good, 0, 0, 0, 0, 0, 0, 0)
+            for place, size in enumerate(good):
+                for mask in (0xFFFFFFFF, ~0xFFFFFFFF) if place in {0, 2} else (0xFFFFFFFF,):
+                    bad = [*good[:place], size & ~mask, *good[place + 1 :]]
+                    assert npu.call(name, "f", *bad, 0, 0, 0, 0, 0, 0, 0).code == simulated_npu.PARAM_INVALID
+        npu.do("aclrtSynchronizeDevice")
+    assert machine.card()["kernels"] == 2
 
 
 def test_a_launch_reaches_the_card(kept: Container, machine: Machine) -> None:

@@ -37,6 +37,8 @@ DESCRIBED = [
     ("aclrtLaunchKernel", ("f", 1, "&k", 32, "s")),
     ("aclrtLaunchKernelV2", ("f", 1, "&k", 32, 0, "s")),
     ("aclrtLaunchKernelWithHostArgs", ("f", 1, "s", 0, "&k", 32, 0, 0)),
+    ("rtLaunchSIMTKernelWithHostArgs", ("f", 2 << 32 | 1, 1, 1 << 32 | 1, 3, 0, "s", 0, "&k", 32, 0, 0)),
+    ("aclrtLaunchSIMTKernelWithHostArgs", ("f", 2 << 32 | 1, 1, 1 << 32 | 1, 3, 0, "s", 0, "&k", 32, 0, 0)),
     ("aclmdlExecute", ("model", 0, 0)),
     ("aclmdlExecuteV2", ("model", 0, 0, "s", 0)),
     ("aclmdlExecuteAsync", ("model", 0, 0, "s")),
@@ -53,6 +55,8 @@ NAMED = [
     ("rtsLaunchCpuKernel", ("f", 1, "s", 0, 0)),
     ("aclrtLaunchKernelWithConfig", ("f", 1, "s", 0, 0, 0)),
     ("aclrtLaunchKernelWithArgsArray", ("f", 1, "s", 0, 0)),
+    ("rtLaunchSIMTKernelWithArgsArray", ("f", 2 << 32 | 1, 1, 1 << 32 | 1, 3, 0, "s", 0, 0)),
+    ("aclrtLaunchSIMTKernelWithArgsArray", ("f", 2 << 32 | 1, 1, 1 << 32 | 1, 3, 0, "s", 0, 0)),
 ]
 """Launches of which only the function's name is known."""
 

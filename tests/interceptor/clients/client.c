@@ -1,11 +1,18 @@
 /* A client of CANN that does what it is told, one command a line, and answers each with one line.
  *
- *     call NAME ARGUMENT...    calls the function and answers its result. Arguments: a number, $v the value of variable
- * v, &v its address, @b the address of buffer b get V                    answers the variable, 0 at first poke B OFFSET
- * BITS N     puts a number into a buffer peek B OFFSET BITS       answers it fork COMMAND             a child does the
- * command and ends; answers with the child's answer clone COMMAND            the same with a raw clone, which runs no
- * handlers burst N NAME ARGUMENT... N calls from each of two threads; answers how many succeeded stress SEED
- * MILLISECONDS PAGES   allocates and frees at random; answers the number of refusals pid
+ * - call NAME ARGUMENT...    calls the function and answers its result
+ * - get V                    answers the variable, 0 at first
+ * - poke B OFFSET BITS N     puts a number into a buffer
+ * - peek B OFFSET BITS       answers it
+ * - fork COMMAND             a child does the command and ends; answers with the child's answer
+ * - clone COMMAND            the same with a raw clone, which runs no handlers
+ * - burst N NAME ARGUMENT... N calls from each of two threads; answers how many succeeded
+ * - stress SEED MILLISECONDS PAGES   allocates, frees and launches buffer k at random; answers the number of refusals
+ * - vigil MILLISECONDS       allocates a page, launches buffer k and frees, 200 times a second at most; answers the
+ *   longest that one round took, in microseconds, and the number of rounds
+ * - pid
+ *
+ * Arguments: a number, $v the value of variable v, &v its address, @b the address of buffer b.
  *
  * How a function is reached: NPU_CLIENT=linked (default), global or local (dlopen and dlsym), python (as an extension).
  */
@@ -22,9 +29,10 @@
 #include <time.h>
 #include <unistd.h>
 
-typedef long (*function)(long, long, long, long, long, long, long, long);
+typedef long (*function)(long, long, long, long, long, long, long, long, long, long, long, long);
 
-enum { BUFFERS = 26, BUFFER_BYTES = 4096, ARGUMENTS = 8, BLOCKS = 64 };
+enum { BUFFERS = 26, BUFFER_BYTES = 4096, ARGUMENTS = 12, BLOCKS = 64 };
+enum { KERNEL_BYTES = 32, LAUNCH_EVERY = 8, VIGIL_US = 5000 };
 
 static long variables[128];
 static unsigned char buffers[BUFFERS][BUFFER_BYTES] __attribute__((aligned(64)));
@@ -56,7 +64,8 @@ static unsigned char buffers[BUFFERS][BUFFER_BYTES] __attribute__((aligned(64)))
 #define VNPU_LAUNCH(library, name, ...)   NAME(name)
 #define VNPU_OWN(library, name)           NAME(name)
 
-#define NAME(name) extern long name(long, long, long, long, long, long, long, long) __attribute__((weak));
+#define NAME(name)                                                                                                     \
+    extern long name(long, long, long, long, long, long, long, long, long, long, long, long) __attribute__((weak));
 NAMES
 #include "hooks.def"
 #undef NAME
@@ -78,8 +87,9 @@ static function by_link(const char *name) {
 }
 
 static function by_handle(const char *name, int scope) {
-    static const char *const libraries[] = {"libascendcl.so",     "libruntime.so",  "libascend_hal.so",  "libdcmi.so",
-                                            "libdrvdsmi_host.so", "libacl_dvpp.so", "libacl_dvpp_mpi.so"};
+    static const char *const libraries[] = {
+        "libascendcl.so", "libacl_op_compiler.so", "libruntime.so",  "libascend_hal.so",
+        "libdcmi.so",     "libdrvdsmi_host.so",    "libacl_dvpp.so", "libacl_dvpp_mpi.so"};
     function found = NULL;
 
     for (size_t index = 0; index < sizeof libraries / sizeof *libraries && found == NULL; index++) {
@@ -121,7 +131,7 @@ static function words_to_call(char **rest, long arguments[ARGUMENTS]) {
 }
 
 static long apply(function f, const long a[ARGUMENTS]) {
-    return (int)f(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]);
+    return (int)f(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11]);
 }
 
 static void call(char **rest) {
@@ -164,25 +174,33 @@ static void burst(char **rest) {
     printf("%ld\n", one.successes + other.successes);
 }
 
-static uint64_t now_ms(void) {
+static uint64_t now_us(void) {
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static long launch_kernel(void) {
+    const long arguments[ARGUMENTS] = {0, 1, (long)buffers['k' - 'a'], KERNEL_BYTES};
+
+    return apply(find("rtKernelLaunch"), arguments);
 }
 
 static void stress(char **rest) {
     unsigned int seed = (unsigned int)atol(strtok_r(NULL, " ", rest));
-    uint64_t end = now_ms() + (uint64_t)atol(strtok_r(NULL, " ", rest));
+    uint64_t end = now_us() + (uint64_t)atol(strtok_r(NULL, " ", rest)) * 1000;
     unsigned int most = (unsigned int)atol(strtok_r(NULL, " ", rest));
     long blocks[BLOCKS] = {0};
     long refusals = 0;
     long release[ARGUMENTS] = {0};
 
-    while (now_ms() < end) {
+    while (now_us() < end) {
         long *block = &blocks[rand_r(&seed) % BLOCKS];
         long allocate[ARGUMENTS] = {(long)block, 4096L * (1 + rand_r(&seed) % most), 0, 33};
 
+        if (rand_r(&seed) % LAUNCH_EVERY == 0)
+            refusals += launch_kernel() != 0;
         if (*block == 0) {
             refusals += apply(find("rtMalloc"), allocate) != 0;
         } else {
@@ -198,6 +216,27 @@ static void stress(char **rest) {
             apply(find("rtFree"), release);
     }
     printf("%ld\n", refusals);
+}
+
+static void vigil(char **rest) {
+    uint64_t end = now_us() + (uint64_t)atol(strtok_r(NULL, " ", rest)) * 1000;
+    uint64_t longest = 0;
+    long rounds = 0;
+
+    for (uint64_t before; (before = now_us()) < end; rounds++) {
+        long page = 0;
+        const long allocate[ARGUMENTS] = {(long)&page, 4096, 0, 33};
+
+        apply(find("rtMalloc"), allocate);
+        launch_kernel();
+        const long release[ARGUMENTS] = {page};
+        if (page != 0)
+            apply(find("rtFree"), release);
+        uint64_t took = now_us() - before;
+        longest = took > longest ? took : longest;
+        usleep(VIGIL_US);
+    }
+    printf("%llu %ld\n", (unsigned long long)longest, rounds);
 }
 
 static void obey(char *line);
@@ -255,6 +294,8 @@ static void obey(char *line) {
         burst(&rest);
     else if (strcmp(verb, "stress") == 0)
         stress(&rest);
+    else if (strcmp(verb, "vigil") == 0)
+        vigil(&rest);
     else if (strcmp(verb, "pid") == 0)
         printf("%d\n", (int)getpid());
     else

@@ -50,3 +50,15 @@ ACL_API aclError aclrtLaunchKernelWithArgsArrayImpl(void *function, uint32_t blo
                                                     void **args) {
     return rtLaunchKernelWithArgsArray(function, blocks, stream, config, args);
 }
+
+ACL_API aclError aclrtLaunchSIMTKernelWithHostArgsImpl(void *function, struct cann_dim3 grid, struct cann_dim3 block,
+                                                       size_t scratch, aclrtStream stream, void *config, void *args,
+                                                       size_t size, void *holders, size_t holder_count) {
+    return rtLaunchSIMTKernelWithHostArgs(function, grid, block, scratch, stream, config, args, (uint32_t)size, holders,
+                                          (uint32_t)holder_count);
+}
+
+ACL_API aclError aclrtLaunchSIMTKernelWithArgsArrayImpl(void *function, struct cann_dim3 grid, struct cann_dim3 block,
+                                                        size_t scratch, aclrtStream stream, void *config, void **args) {
+    return rtLaunchSIMTKernelWithArgsArray(function, grid, block, scratch, stream, config, args);
+}

@@ -152,6 +152,30 @@ RT_API rtError_t rtLaunchKernelWithArgsArray(void *function, uint32_t blocks, rt
     return launch_handle(function, NULL, 0, stream);
 }
 
+static bool empty(struct cann_dim3 size) {
+    return size.x == 0 || size.y == 0 || size.z == 0;
+}
+
+RT_API rtError_t rtLaunchSIMTKernelWithHostArgs(void *function, struct cann_dim3 grid, struct cann_dim3 block,
+                                                size_t scratch, rtStream_t stream, void *config, void *args,
+                                                uint32_t size, void *holders, uint32_t holder_count) {
+    SIM_ENTER(rtLaunchSIMTKernelWithHostArgs);
+    (void)scratch;
+    (void)config;
+    (void)holders;
+    (void)holder_count;
+    return empty(grid) || empty(block) ? RT_PARAM_INVALID : launch_handle(function, args, size, stream);
+}
+
+RT_API rtError_t rtLaunchSIMTKernelWithArgsArray(void *function, struct cann_dim3 grid, struct cann_dim3 block,
+                                                 size_t scratch, rtStream_t stream, void *config, void **args) {
+    SIM_ENTER(rtLaunchSIMTKernelWithArgsArray);
+    (void)scratch;
+    (void)config;
+    (void)args;
+    return empty(grid) || empty(block) ? RT_PARAM_INVALID : launch_handle(function, NULL, 0, stream);
+}
+
 RT_API rtError_t rtVectorCoreKernelLaunch(const void *stub, uint32_t blocks, rtArgsEx_t *args, void *sm,
                                           rtStream_t stream, uint32_t flags, const void *config) {
     SIM_ENTER(rtVectorCoreKernelLaunch);

@@ -5,6 +5,8 @@
 #ifndef CANN_ACL_H
 #define CANN_ACL_H
 
+#include "cann/codes.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -169,7 +171,15 @@ struct aclrtMallocConfig; /* as rtMallocConfig_t */
       (function, blocks, stream, config, args, size, holders, holder_count))                                           \
     X(aclrtLaunchKernelWithArgsArray,                                                                                  \
       (void *function, uint32_t blocks, aclrtStream stream, void *config, void **args),                                \
-      (function, blocks, stream, config, args))
+      (function, blocks, stream, config, args))                                                                        \
+    X(aclrtLaunchSIMTKernelWithHostArgs,                                                                               \
+      (void *function, struct cann_dim3 grid, struct cann_dim3 block, size_t scratch, aclrtStream stream,              \
+       void *config, void *args, size_t size, void *holders, size_t holder_count),                                     \
+      (function, grid, block, scratch, stream, config, args, size, holders, holder_count))                             \
+    X(aclrtLaunchSIMTKernelWithArgsArray,                                                                              \
+      (void *function, struct cann_dim3 grid, struct cann_dim3 block, size_t scratch, aclrtStream stream,              \
+       void *config, void **args),                                                                                     \
+      (function, grid, block, scratch, stream, config, args))
 
 #define ACL_TABLE(X)                                                                                                   \
     ACL_MEMORY_TABLE(X)                                                                                                \

@@ -2,6 +2,8 @@
 #ifndef CANN_CODES_H
 #define CANN_CODES_H
 
+#include <stdint.h>
+
 /* acl and runtime */
 #define ACL_INVALID_PARAM             100000
 #define RT_PARAM_INVALID              107000
@@ -93,6 +95,11 @@ static inline unsigned rt_type_of(int policy) {
 
 /* location of physical memory */
 enum cann_side { SIDE_HOST, SIDE_DEVICE, SIDE_UNREGISTERED, SIDE_MANAGED, SIDE_HOST_NUMA };
+
+/* dim3, which travels by value */
+struct cann_dim3 {
+    uint32_t x, y, z;
+};
 
 /* capture status */
 enum cann_capture { CAPTURE_NONE, CAPTURE_ACTIVE, CAPTURE_INVALIDATED };

@@ -2,6 +2,8 @@
 #ifndef CANN_RT_H
 #define CANN_RT_H
 
+#include "cann/codes.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -190,6 +192,11 @@ rtError_t rtsLaunchKernelWithDevArgs(rtFuncHandle function, uint32_t blocks, rtS
 rtError_t rtsLaunchKernelWithConfig(rtFuncHandle function, uint32_t blocks, rtStream_t stream, void *config, void *args,
                                     void *reserve);
 rtError_t rtLaunchKernelWithArgsArray(void *function, uint32_t blocks, rtStream_t stream, void *config, void **args);
+rtError_t rtLaunchSIMTKernelWithHostArgs(void *function, struct cann_dim3 grid, struct cann_dim3 block, size_t scratch,
+                                         rtStream_t stream, void *config, void *args, uint32_t size, void *holders,
+                                         uint32_t holder_count);
+rtError_t rtLaunchSIMTKernelWithArgsArray(void *function, struct cann_dim3 grid, struct cann_dim3 block, size_t scratch,
+                                          rtStream_t stream, void *config, void **args);
 rtError_t rtVectorCoreKernelLaunch(const void *stub, uint32_t blocks, rtArgsEx_t *args, void *sm, rtStream_t stream,
                                    uint32_t flags, const void *config);
 rtError_t rtVectorCoreKernelLaunchWithHandle(void *handle, const uint64_t key, uint32_t blocks, rtArgsEx_t *args,
