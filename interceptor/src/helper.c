@@ -10,7 +10,7 @@
 #include "gate.h"
 #include "process.h"
 
-enum { LOOK_US = 1000000, STACK_BYTES = 256 * 1024, UNDECIDED = -2 };
+enum { LOOK_US = 1000000, GONE_LOOK_US = 50000, STACK_BYTES = 256 * 1024, UNDECIDED = -2 };
 
 struct birth {
     struct vnpu_process *self;
@@ -18,11 +18,15 @@ struct birth {
     uint32_t born;
 };
 
-static void look_after_limiter(struct vnpu_process *self) {
-    if (vnpu_limiter_lives(self->path, &self->attached))
+/* Returns how soon to look again: launches wait for one that died, and go on when somebody sees the next. */
+static uint64_t look_after_limiter(struct vnpu_process *self) {
+    if (vnpu_limiter_lives(self->path, &self->attached)) {
         vnpu_store(&self->limiter_gone_us, 0);
-    else if (vnpu_load_relaxed(&self->limiter_gone_us) == 0)
+        return LOOK_US;
+    }
+    if (vnpu_load_relaxed(&self->limiter_gone_us) == 0)
         vnpu_store(&self->limiter_gone_us, vnpu_now_us());
+    return GONE_LOOK_US;
 }
 
 static void serve(struct vnpu_process *self) {
@@ -33,10 +37,8 @@ static void serve(struct vnpu_process *self) {
         uint32_t rung = vnpu_load(bell);
         uint64_t now = vnpu_now_us();
 
-        if (now >= limiter_look) {
-            look_after_limiter(self);
-            limiter_look = now + LOOK_US;
-        }
+        if (now >= limiter_look)
+            limiter_look = now + look_after_limiter(self);
         uint64_t next = vnpu_gate_tend(self, now);
         next = next < limiter_look ? next : limiter_look;
         now = vnpu_now_us();

@@ -166,6 +166,24 @@ def test_a_limiter_that_comes_back_is_hardly_noticed(container: Container, machi
             assert npu.launch() == 0
 
 
+def test_launches_go_on_as_soon_as_a_limiter_is_back(container: Container, machine: Machine) -> None:
+    with container.running(), client(container, machine) as npu:
+        npu.kernel(10)
+        for _ in range(2):
+            limiter, guardian = container.pids()
+            kill(guardian, signal.SIGSTOP)
+            kill(limiter)
+            npu.start_launch()
+            while npu.answers(within_s=0.3):
+                assert npu.answer() == "0"
+                npu.start_launch()
+            kill(guardian, signal.SIGCONT)
+            assert eventually(lambda dead=limiter: container.pids()[0] != dead)
+            before = time.monotonic()
+            assert npu.answer() == "0"
+            assert time.monotonic() - before < 0.5
+
+
 @pytest.mark.parametrize("point", ["handed-over", "closed", "passing"])
 @pytest.mark.parametrize("action", ["kill", "stop"])
 def test_a_death_in_the_middle_of_a_change_of_turns(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -55,18 +56,33 @@ class Machine:
         return json.loads(self.tool("status"))
 
 
+def kernel(us: int) -> tuple[str, str]:
+    """The commands that describe a kernel in buffer k."""
+    return f"poke k 0 64 {KERNEL_MAGIC}", f"poke k 8 64 {us * 1000}"
+
+
 class Client:
     """The process. A call answers its result; what it wrote is kept in variables of one letter."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
 
-    def ask(self, command: str) -> str:
+    def start(self, command: str) -> None:
         assert self.process.stdin is not None
-        assert self.process.stdout is not None
         self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
+
+    def answers(self, *, within_s: float) -> bool:
+        """Whether the command that was started comes back in that time."""
+        return bool(select.select([self.process.stdout], [], [], within_s)[0])
+
+    def answer(self) -> str:
+        assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
+
+    def ask(self, command: str) -> str:
+        self.start(command)
+        return self.answer()
 
     def call(self, name: str, *arguments: int | str) -> int | None:
         """The result of a function of CANN; None when this CANN lacks it."""
@@ -78,11 +94,14 @@ class Client:
 
     def kernel(self, us: int) -> None:
         """Describes a kernel in buffer k."""
-        self.ask(f"poke k 0 64 {KERNEL_MAGIC}")
-        self.ask(f"poke k 8 64 {us * 1000}")
+        for command in kernel(us):
+            self.ask(command)
 
     def launch(self, stream: str = "0") -> int | None:
         return self.call("rtKernelLaunch", 0, 1, "@k", 32, 0, stream)
+
+    def start_launch(self) -> None:
+        self.start("call rtKernelLaunch 0 1 @k 32 0 0")
 
     def memory_info(self) -> tuple[int, int]:
         assert self.call("aclrtGetMemInfo", 1, "&y", "&z") == 0
