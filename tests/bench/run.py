@@ -36,6 +36,7 @@ MEASUREMENTS: Mapping[str, Callable[[Effort], Iterator[Figure]]] = {
     "share_sync_loop": shares.sync_loop_figure,
     "share_after_pause": shares.pause_figure,
     "share_collectives": shares.collectives_figure,
+    "share_after_soak": shares.soak_figure,
     "ceiling": shares.ceiling_figure,
     "recovery": shares.recovery_figures,
 }
@@ -62,7 +63,7 @@ def main() -> int:
         for figure in measure(effort):
             right = within(figure.value, ranges[figure.name])
             missed = missed or not right
-            say(figure, ranges, "ok" if right else "MISSED")
+            say(figure, ranges, right=right)
     say_load()
     return 1 if missed else 0
 
@@ -71,10 +72,11 @@ def within(value: float, limits: Mapping[str, float]) -> bool:
     return limits.get("min", value) <= value <= limits.get("max", value)
 
 
-def say(figure: Figure, ranges: Mapping[str, Mapping[str, float]], mark: str) -> None:
+def say(figure: Figure, ranges: Mapping[str, Mapping[str, float]], *, right: bool) -> None:
     limits = ", ".join(f"{word} {number:g}" for word, number in ranges[figure.name].items())
     width = max(map(len, ranges))
-    sys.stdout.write(f"{figure.name:{width}}  {figure.value:8.2f}  {limits:16}  {mark:6}  {figure.note}\n")
+    mark, disturbed = ("ok", "") if right else ("MISSED", f"; load average {os.getloadavg()[0]:.1f}")
+    sys.stdout.write(f"{figure.name:{width}}  {figure.value:8.2f}  {limits:16}  {mark:6}  {figure.note}{disturbed}\n")
     sys.stdout.flush()
 
 

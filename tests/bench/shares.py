@@ -6,11 +6,12 @@ now and then, which is nobody's unfairness. How busy the card was is told beside
 
 from __future__ import annotations
 
+import random
 import signal
 import statistics
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -120,6 +121,48 @@ def collectives_figure(effort: Effort) -> Iterator[Figure]:
         got = sharing.shares(machine, 2, effort.seconds)
     error = abs(100 * got[0] / sum(got) - 50)
     yield Figure("share_collectives", error, f"{got[0]:.1f} / {got[1]:.1f} % of the first of two cards")
+
+
+def soak_figure(effort: Effort) -> Iterator[Figure]:
+    """Shares after a while of random deaths and stops, among four containers of two processes each."""
+    loads = [Load("25", ("1000", "1000")) for _ in range(4)]
+    seed = random.randrange(1 << 30)
+    with _card(loads) as machine, ExitStack() as newborn:
+        _begin(loads)
+        begun, before = sharing.busy_ns(machine, 4)
+        events = _strike(loads, machine, newborn, random.Random(seed), effort.seconds)
+        ended, after = sharing.busy_ns(machine, 4)
+        time.sleep(SETTLE_S)
+        got = sharing.shares(machine, 4, effort.seconds / 2)
+    busy = 100 * (sum(after) - sum(before)) / (ended - begun)
+    error = max(abs(100 * part / sum(got) - 25) for part in got)
+    told = f"{events} deaths and stops with seed {seed}, the card busy {busy:.0f} % meanwhile, {sum(got):.1f} % after"
+    yield Figure("share_after_soak", error, told)
+
+
+def _strike(loads: list[Load], machine: Machine, newborn: ExitStack, chance: random.Random, seconds: float) -> int:
+    """Kills, and replaces, or stops for a moment one process after the other; answers how often."""
+    events = 0
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        place, which = chance.randrange(len(loads)), chance.randrange(2)
+        load = loads[place]
+        victim = load.processes[which]
+        if chance.random() < 0.5:
+            victim.send_signal(signal.SIGSTOP)
+            time.sleep(chance.uniform(0.05, 0.3))
+            victim.send_signal(signal.SIGCONT)
+        else:
+            victim.kill()
+            child = sharing.born(machine, load, place, load.arguments[which])
+            newborn.callback(sharing.end, child)
+            load.processes[which] = child
+            assert child.stdin is not None
+            child.stdin.write("go\n")
+            child.stdin.flush()
+        events += 1
+        time.sleep(chance.uniform(0.15, 0.4))
+    return events
 
 
 def ceiling_figure(effort: Effort) -> Iterator[Figure]:

@@ -63,13 +63,9 @@ def sharing(machine: Machine, directory: Path, loads: list[Load], *, preload: bo
             if load.ceiling:
                 load.container.extra[names.ENV_CEILING] = "1"
             stack.enter_context(load.container.running())
-            env = {**load.container.env, **machine.env, "NPU_SIM_TAG": f"c{place}"}
-            if preload:
-                env["LD_PRELOAD"] = str(native.library())
             for arguments in load.arguments:
-                command = [str(native.client("load")), *arguments.split()]
-                process = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-                stack.callback(_end, process)
+                process = born(machine, load, place, arguments, preload=preload)
+                stack.callback(end, process)
                 load.processes.append(process)
         for load in loads:
             for process in load.processes:
@@ -78,7 +74,17 @@ def sharing(machine: Machine, directory: Path, loads: list[Load], *, preload: bo
         yield
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def born(machine: Machine, load: Load, place: int, arguments: str, *, preload: bool = True) -> subprocess.Popen[str]:
+    """A process of a container; it says ``ready`` when it is."""
+    assert load.container is not None
+    env = {**load.container.env, **machine.env, "NPU_SIM_TAG": f"c{place}"}
+    if preload:
+        env["LD_PRELOAD"] = str(native.library())
+    command = [str(native.client("load")), *arguments.split()]
+    return subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def end(process: subprocess.Popen[str]) -> None:
     process.kill()
     process.wait()
     for stream in (process.stdin, process.stdout):
