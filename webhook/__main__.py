@@ -81,17 +81,17 @@ def _add_configuration(parser: argparse.ArgumentParser, default: str | None = No
 
 
 def _port(text: str) -> int:
-    port = int(text)
-    if not 0 <= port <= 65535:
-        raise ValueError(text)
-    return port
+    return _whole(text, 0, 65535)
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError(text)
-    return number
+    return _whole(text, 1, 9999)
+
+
+def _whole(text: str, low: int, high: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(high)) and low <= int(text) <= high):
+        raise argparse.ArgumentTypeError(f"{text}: a whole number from {low} to {high} is allowed")
+    return int(text)
 
 
 if __name__ == "__main__":

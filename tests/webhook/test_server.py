@@ -316,12 +316,19 @@ class TestStart:
         check_one_line(code, text, "192.0.2.1")
 
     @pytest.mark.parametrize(
-        "arguments", [("--port", "65536"), ("--port", "x"), ("--workers", "0"), ("--threads", "-1")]
+        ("option", "value", "allowed"),
+        [
+            ("--port", "65536", "0 to 65535"),
+            ("--port", "x", "0 to 65535"),
+            ("--workers", "0", "1 to 9999"),
+            ("--threads", "-1", "1 to 9999"),
+            ("--threads", "1" * 5000, "1 to 9999"),
+        ],
     )
-    def test_numbers_out_of_their_range(self, arguments: tuple[str, str]) -> None:
-        code, text = refused(*arguments)
+    def test_numbers_out_of_their_range(self, option: str, value: str, allowed: str) -> None:
+        code, text = refused(f"{option}={value}")
         assert code == 2
-        assert arguments[0] in text
+        assert f"argument {option}: {value}: a whole number from {allowed} is allowed" in text
 
 
 def check_one_line(code: int, text: str, word: str) -> None:
