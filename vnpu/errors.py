@@ -13,7 +13,7 @@ import reprlib
 from typing import TYPE_CHECKING, Any, Final, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 _VALUE_LIMIT: Final = 120
 """Characters of a bad value that a message repeats: enough to recognise it, never a whole document."""
@@ -21,6 +21,9 @@ _VALUE_LIMIT: Final = 120
 _BRIEF: Final = reprlib.Repr()
 _BRIEF.maxlevel = 3  # a document of a thousand levels would not be shown but end in a RecursionError
 _BRIEF.maxstring = _BRIEF.maxother = _VALUE_LIMIT
+
+_FEW: Final = 3
+"""Names of a long list that a message repeats."""
 
 _PLAIN_KEY: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
@@ -110,6 +113,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     spelled = {word.lower(): word for word in known}
     nearest = difflib.get_close_matches(name.lower(), list(spelled), n=1)
     return f"; did you mean {spelled[nearest[0]]}?" if nearest else ""
+
+
+def few(names: Sequence[str]) -> str:
+    """``a, b, c and 4 more``: a list that may be long, as a message shows it."""
+    more = len(names) - _FEW
+    return ", ".join(names[:_FEW]) + (f" and {more} more" if more > 0 else "")
 
 
 def key(path: str, name: str) -> str:

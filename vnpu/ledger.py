@@ -6,13 +6,14 @@ unsafe for new slices, with a reason.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from vnpu import names, quantity
 from vnpu.annotations import policies, register
 from vnpu.cards import NO_USE, WHOLE_CORE, Card, Node, Use
-from vnpu.errors import ABSENT, AnnotationError, FieldError, InputError, key
+from vnpu.errors import ABSENT, AnnotationError, FieldError, InputError, few, key
 from vnpu.holdings import held, holdings
 from vnpu.objects import annotation_path, annotations_of, mapping_at
 
@@ -123,7 +124,7 @@ def book(nodes: Iterable[Node], pods: Iterable[Mapping[str, Any]], chips: ChipTa
 
     No pod raises. One whose holding cannot be told makes its node unsafe, with a reason that names pod and field; so
     do a card that the pod's node does not have and a card that two nodes register. Pods of other nodes than the given
-    ones do not matter.
+    ones change nothing; where they hold NPUs, a warning names those nodes.
 
     Args:
         nodes: as :func:`read_node` or an inventory gives them.
@@ -145,6 +146,7 @@ class _Books:
         self._used: dict[str, Use] = {}
         self._mixed: set[str] = set()
         self._warnings: list[str] = []
+        self._elsewhere: Counter[str] = Counter()
         self._homes: dict[str, tuple[str, Card]] = {}
         for node in nodes:
             for card in node.cards:
@@ -159,12 +161,20 @@ class _Books:
         try:
             found = holdings(pod, chips)
         except FieldError as error:
+            self._notice(where)
             self._blame(where, f"{label}: {error}")
             return
+        if found:
+            self._notice(where)
         for holding in found:
             self._warnings += (f"{label}: {warning}" for warning in holding.warnings)
             for uuid, use in holding.uses.items():
                 self._book(label, where, holding.chip, uuid, use)
+
+    def _notice(self, where: str) -> None:
+        """Count a pod that holds NPUs, or may hold some, on a node that was not given."""
+        if where and where not in self._reasons:
+            self._elsewhere[where] += 1
 
     def _book(self, label: str, where: str, chip: Chip, uuid: str, use: Use) -> None:
         if uuid not in self._homes:
@@ -199,6 +209,10 @@ class _Books:
                     f"node {home}: card {uuid} is over-booked ({', '.join(excess)}) and takes no new slice"
                 )
                 self._used[uuid] = replace(use, slots=max(use.slots, card.slots))
+        if self._elsewhere:
+            pods = self._elsewhere.total()
+            subject = "1 running pod holds" if pods == 1 else f"{pods} running pods hold"
+            self._warnings.append(f"{subject} NPUs on nodes that are not listed: {few(sorted(self._elsewhere))}")
         nodes = tuple(self._closed(node) for node in self._nodes)
         return Ledger(nodes, self._used, tuple(self._warnings))
 

@@ -248,13 +248,25 @@ def test_a_pod_that_names_no_node_is_warned_of() -> None:
     assert booked([node(card("U0"))], pod(text=TEXT, node="")).used == {"U0": SLICE}
 
 
-def test_pods_of_nodes_that_are_not_given_do_not_matter() -> None:
+def test_pods_of_nodes_that_are_not_given_are_counted_and_change_nothing() -> None:
     found = booked(
         [node(card("U0"))],
         pod(text="garbage", node="elsewhere"),
         pod(text="W,Ascend910B3,1,0:;", node="elsewhere"),
+        pod(text="X,Ascend910B3,1,0:;", node="n9"),
+        pod(text="Y,Ascend910B3,1,0:;", node="n8", phase="Succeeded"),
+        pod(container("app"), node="n7"),
     )
-    assert (found.used, found.warnings, found.nodes[0].unsafe) == ({}, (), "")
+    warning = "3 running pods hold NPUs on nodes that are not listed: elsewhere, n9"
+    assert (found.used, found.warnings, found.nodes[0].unsafe) == ({}, (warning,), "")
+
+
+def test_of_many_nodes_that_are_not_given_a_few_are_named() -> None:
+    pods = [pod(text="W,Ascend910B3,1,0:;", node=f"n{number}") for number in (5, 4, 3, 2)]
+    assert booked([], *pods).warnings == (
+        "4 running pods hold NPUs on nodes that are not listed: n2, n3, n4 and 1 more",
+    )
+    assert booked([], pods[0]).warnings == ("1 running pod holds NPUs on nodes that are not listed: n5",)
 
 
 def test_a_card_of_another_node_is_held_and_makes_the_pods_node_unsafe() -> None:
