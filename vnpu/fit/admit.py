@@ -31,11 +31,13 @@ class Batch:
         pods: in order; those that admission refuses have their answer already.
         min_available: pods of a gang that must be placed together, 0 where each stands for itself.
         warnings: sentences that begin with the place of the field.
+        owner: the name of the object that makes the pods, ``""`` for bare pods.
     """
 
     pods: tuple[PodRequest | Unplaced, ...]
     min_available: int = 0
     warnings: tuple[str, ...] = ()
+    owner: str = ""
 
     @property
     def workloads(self) -> list[Workload]:

@@ -69,7 +69,7 @@ class Options:
         cards: nodes of ``--card``.
         slices: pods of ``--slice``.
         nodes: files of ``--nodes`` and ``--what-if``.
-        running: the file of ``--running``.
+        running: the files of ``--running``.
         device_config: the chip table's file, None for the default table.
         config: the webhook's settings file, None for the defaults.
         node_policy: for pods that name none.
@@ -83,7 +83,7 @@ class Options:
     cards: tuple[CardGroup, ...]
     slices: tuple[SliceGroup, ...]
     nodes: tuple[Path, ...]
-    running: Path | None
+    running: tuple[Path, ...]
     device_config: Path | None
     config: Path | None
     node_policy: NodePolicy
@@ -104,8 +104,8 @@ def parse(arguments: Sequence[str]) -> Options:
         manifests=tuple(found.manifests),
         cards=tuple(found.card),
         slices=tuple(found.slice),
-        nodes=(*([found.nodes] if found.nodes else []), *found.what_if),
-        running=found.running,
+        nodes=(*found.nodes, *found.what_if),
+        running=tuple(found.running),
         device_config=found.device_config,
         config=found.config,
         node_policy=NodePolicy(found.policy),
@@ -123,7 +123,7 @@ def _check(options: Options) -> None:
         raise UsageError("no nodes: give --card CHIPxN or --nodes FILE")
     if not options.slices and not options.manifests:
         raise UsageError("nothing to place: give manifests or --slice MEMORY,CORExN")
-    files = [*options.manifests, *options.nodes, options.running, options.device_config, options.config]
+    files = [*options.manifests, *options.nodes, *options.running, options.device_config, options.config]
     if files.count(STANDARD_INPUT) > 1:
         raise UsageError("standard input (-) can be read once only")
 
@@ -167,9 +167,23 @@ def _parser() -> argparse.ArgumentParser:
         metavar="MEMORY,CORExN",
         help="N pods with a soft slice of MEMORY MiB and CORE percent; may stand several times (slice-0, ...)",
     )
-    add("--nodes", type=Path, metavar="FILE", help="kubectl get nodes -o json or yaml, or an inventory")
+    add(
+        "--nodes",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="kubectl get nodes -o json or yaml, or an inventory; may stand several times",
+    )
     add("--what-if", action="append", default=[], type=Path, metavar="FILE", help="more nodes, as for --nodes")
-    add("--running", type=Path, metavar="FILE", help="kubectl get pods -A -o json: what is held already")
+    add(
+        "--running",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="kubectl get pods -A -o json: what is held already; may stand several times",
+    )
     add("--device-config", type=Path, metavar="FILE", help="the chip table (default: that of HAMi's chart)")
     add("--config", type=Path, metavar="FILE", help="the webhook's settings (default: its defaults)")
     add(

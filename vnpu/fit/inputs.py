@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from vnpu import configuration, documents, ledger
-from vnpu.errors import InputError
+from vnpu.fit.arguments import UsageError
 from vnpu.fit.nodes import NodeList, running_pods
 from vnpu.fit.report import Planner
 from vnpu.fit.workloads import Reception
@@ -41,7 +42,7 @@ def _books(options: Options, chips: ChipTable) -> Ledger:
     for path in options.nodes:
         for document in documents.read(path):
             nodes.add_document(document)
-    pods = running_pods(documents.read(options.running)) if options.running is not None else ()
+    pods = running_pods(chain.from_iterable(map(documents.read, options.running)))
     books = ledger.book(nodes.nodes, pods, chips)
     return replace(books, warnings=(*nodes.warnings, *books.warnings))
 
@@ -49,7 +50,9 @@ def _books(options: Options, chips: ChipTable) -> Ledger:
 def _only_chip(books: Ledger, chips: ChipTable) -> Chip:
     """The chip of ``--slice``: there must be no doubt."""
     words = sorted({card.chip for node in books.nodes for card in node.cards})
-    chip = chips.get(words[0]) if len(words) == 1 else None
+    if len(words) > 1:
+        raise UsageError(f"--slice names no chip, and the nodes have {', '.join(words)}: give a manifest instead")
+    chip = chips.get(words[0]) if words else None
     if chip is None:
-        raise InputError("--slice", words, "the nodes must have cards of exactly one chip")
+        raise UsageError("--slice takes its chip from the nodes, and these have no cards: give nodes with cards")
     return chip

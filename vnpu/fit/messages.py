@@ -120,9 +120,14 @@ def verdicts(node: Node, end: DeadEnd) -> tuple[CardVerdict, ...]:
     return tuple(found.values())
 
 
-def node_verdicts(node: Node, container: str, reason: Reason) -> tuple[CardVerdict, ...]:
-    """The same where the whole node is refused."""
-    return tuple(CardVerdict(container, card, reason, _node_detail(node, reason)) for card in node.cards)
+def node_verdicts(node: Node, want: Want, reason: Reason) -> tuple[CardVerdict, ...]:
+    """The same where the whole node is refused. A card of another chip is told so: no remedy for the node helps it."""
+    return tuple(
+        CardVerdict(want.container, card, reason, _node_detail(node, reason))
+        if card.chip == want.word
+        else CardVerdict(want.container, card, Reason.CARD_TYPE_MISMATCH, _other_chip(want, card))
+        for card in node.cards
+    )
 
 
 def unplaced_message(request: PodRequest, refusals: Sequence[NodeRefusal]) -> str:
@@ -151,7 +156,7 @@ def _node_detail(node: Node, reason: Reason) -> str:
         return f"{node.name} is unsafe for new slices: {node.unsafe}"
     if reason is Reason.EXCLUSIVE_CONFLICT:
         return f"{node.name} has cards of the pod's chips in use, and node policy {NodePolicy.MUTEX} takes no such node"
-    return f"{node.name} takes no soft slices (node annotation {names.SOFT_NODE})"
+    return f'{node.name} takes no soft slices (node annotation {names.SOFT_NODE}: the text "true" is expected)'
 
 
 def _shortages(want: Want, card: Card, held: Use) -> list[tuple[int, int, str]]:
@@ -190,7 +195,7 @@ def _misses(node: Node, end: DeadEnd) -> list[_Miss]:
 def _detail(want: Want, card: Card, held: Use, reasons: Sequence[Reason]) -> str:
     amounts = [f"{missing} {unit}" for missing, _, unit in _shortages(want, card, held)]
     texts = {
-        Reason.CARD_TYPE_MISMATCH: f"the chip is {card.chip}, not {want.word}",
+        Reason.CARD_TYPE_MISMATCH: _other_chip(want, card),
         Reason.CARD_NOT_HEALTH: "the device plugin reports a fault",
         Reason.CARD_CORDONED: f"new slices are off (node annotation {names.CORDON})",
         Reason.CARD_UUID_MISMATCH: "the pod's annotations leave the card out",
@@ -201,6 +206,10 @@ def _detail(want: Want, card: Card, held: Use, reasons: Sequence[Reason]) -> str
     }
     missing = [" and ".join(amounts) + " are missing"] if _DISTANCE[reasons[0]] is _Distance.SMALLER_SLICE else []
     return ", and ".join(missing + [texts[reason] for reason in reasons if reason in texts])
+
+
+def _other_chip(want: Want, card: Card) -> str:
+    return f"the chip is {card.chip}, not {want.word}"
 
 
 def _asked(wanted: SliceRequest) -> str:

@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from vnpu.errors import InputError, did_you_mean
+from vnpu.errors import InputError, did_you_mean, few
 from vnpu.fit.admit import full_name
 from vnpu.fit.answers import Unplaced
 from vnpu.fit.plan import plan
 from vnpu.fit.policy import Policy
 from vnpu.fit.rules import explain
+from vnpu.request import PodRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from vnpu.annotations.policies import CardPolicy, NodePolicy
     from vnpu.fit.admit import Batch
     from vnpu.fit.answers import CardVerdict, Plan
     from vnpu.fit.plan import Workload
     from vnpu.ledger import Ledger
-    from vnpu.request import PodRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +82,27 @@ class Planner:
             InputError: there is no pod of that name.
         """
         found = self._plan(progress(_workloads(self.batches)))
-        warnings = (*self.cluster.warnings, *(warning for batch in self.batches for warning in batch.warnings))
+        warnings = (
+            *self.cluster.warnings,
+            *(warning for batch in self.batches for warning in batch.warnings),
+            *self._left_out(),
+        )
         merged = replace(found, unplaced=self._in_order(found.unplaced), warnings=tuple(dict.fromkeys(warnings)))
         return Report(self.cluster, merged, self._explain(explained, merged) if explained is not None else ())
 
     def _plan(self, workloads: Iterable[Workload]) -> Plan:
         return plan(workloads, self.cluster.nodes, self.cluster.used, self.node_policy, self.card_policy)
+
+    def _left_out(self) -> Iterator[str]:
+        names = [
+            full_name(pod)
+            for batch in self.batches
+            for pod in batch.pods
+            if isinstance(pod, PodRequest) and not pod.asks
+        ]
+        if names:
+            subject = "1 pod asks for no NPU and is" if len(names) == 1 else f"{len(names)} pods ask for no NPU and are"
+            yield f"{subject} left out: {few(names)}"
 
     def _in_order(self, unplaced: Iterable[Unplaced]) -> tuple[Unplaced, ...]:
         """What has no room and what admission refused, in the order of the manifests."""
@@ -103,10 +118,14 @@ class Planner:
         nodes = {id(placement.pod): placement.node for placement in found.placements}
         explanations = []
         known = []
+        owned = []
         for index, batch in enumerate(self.batches):
             for position, pod in enumerate(batch.pods):
                 request = pod.pod if isinstance(pod, Unplaced) else pod
-                known.append(full_name(request) if "/" in name else request.name)
+                prefix = full_name(replace(request, name="")) if "/" in name else ""
+                known.append(prefix + request.name)
+                if batch.owner and name == prefix + batch.owner:
+                    owned.append(known[-1])
                 if name != known[-1]:
                     continue
                 verdicts = {}
@@ -115,7 +134,8 @@ class Planner:
                     verdicts = self._verdicts(request, (*self.batches[:index], earlier))
                 explanations.append(Explanation(request, nodes.get(id(pod)), verdicts))
         if not explanations:
-            raise InputError("--explain", name, f"the name of a pod is expected{did_you_mean(name, known)}")
+            hint = f"; its pods are {few(owned)}" if owned else did_you_mean(name, known)
+            raise InputError("--explain", name, f"the name of a pod is expected{hint}")
         return tuple(explanations)
 
     def _verdicts(self, pod: PodRequest, before: Iterable[Batch]) -> dict[str, tuple[CardVerdict, ...]]:

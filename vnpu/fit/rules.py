@@ -173,7 +173,7 @@ def explain(
     first = task.wants[0]
     answer = node_obstacle(task, node, used) or try_cards(task, node, used)
     if isinstance(answer, Reason):
-        return node_verdicts(node, first.container, answer)
+        return node_verdicts(node, first, answer)
     return verdicts(node, answer if isinstance(answer, DeadEnd) else DeadEnd(first, used))
 
 

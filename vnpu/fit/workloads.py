@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from vnpu.admission.templates import is_volcano_job, pod_templates
@@ -30,7 +31,7 @@ _POD: Final = "Pod"
 _DAEMON_SET: Final = "DaemonSet"
 _CONTROLLERS: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Job", "CronJob", _DAEMON_SET})
 _ON_EVERY_NODE: Final = (
-    "a DaemonSet puts a pod on every node, which is not planned: give its pods one by one as bare pods"
+    "not planned: one pod per node, placed by the DaemonSet controller; to plan them, give them one by one as bare pods"
 )
 
 
@@ -51,7 +52,7 @@ class Reception:
         self._places: dict[tuple[str, ...], str] = {}
 
     def take(self, document: Document) -> Batch:
-        """The pods of one object; a kind that makes no pods is skipped with a warning.
+        """The pods of one object; an unknown kind is skipped with a warning.
 
         Raises:
             DocumentError: no Kubernetes object, or a field that cannot be used.
@@ -63,7 +64,7 @@ class Reception:
                 raise InputError("kind", kind, "the kind of a Kubernetes object is expected")
             if kind == _POD or kind in _CONTROLLERS:
                 return self._take(obj, kind, document.place)
-            return Batch((), warnings=(f"{document.place}: no pods come of a {kind}: skipped",))
+            return Batch((), warnings=(f"{document.place}: unknown kind {kind}, not looked into",))
 
     def take_slices(self, groups: Iterable[SliceGroup], chip: Chip) -> Batch:
         """The pods ``slice-0``, ``slice-1``, ... of the command line, each with a soft slice of the chip.
@@ -105,10 +106,10 @@ class Reception:
                 raise error.under(template.path) from error
             warnings += (f"{place}: {join(template.path, warning)}" for warning in found.warnings)
             if kind == _DAEMON_SET and any(isinstance(pod, PodRequest) and pod.asks for pod in found.pods):
-                pods += refused(namespace, [name], _ON_EVERY_NODE)
+                pods += (replace(one, reasons={}) for one in refused(namespace, [name], _ON_EVERY_NODE))
             else:
                 pods += found.pods
-        return Batch(tuple(pods), min_available, tuple(warnings))
+        return Batch(tuple(pods), min_available, tuple(warnings), "" if kind == _POD else name)
 
     def _name(self, metadata: Mapping[str, Any], kind: tuple[str, ...], place: str) -> str:
         """The object's name; names that the API server would make up are numbered."""

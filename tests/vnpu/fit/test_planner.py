@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support import objects
 from tests.support.planner import run
 from vnpu.fit.__main__ import main
 
@@ -94,11 +95,39 @@ def test_nothing_with_an_npu_is_an_empty_plan() -> None:
 
 
 def test_slices_need_one_chip() -> None:
-    for cards in (("Ascend910B3", "Ascend910B4"), ()):
+    for cards, words in (
+        (("Ascend910B3", "Ascend910B4"), "the nodes have Ascend910B3, Ascend910B4: give a manifest instead\n"),
+        ((), "these have no cards"),
+    ):
         options = [option for chip in cards for option in ("--card", chip)]
         found = run(*options, "--nodes", "-", "--slice", "8192", stdin=b"nodes: []")
         assert (found.code, found.out) == (2, "")
-        assert "cards of exactly one chip" in found.err
+        assert words in found.err
+
+
+def test_all_files_of_nodes_and_of_running_pods_are_read(tmp_path: Path) -> None:
+    options: list[str] = []
+    for name in ("a", "b"):
+        (tmp_path / f"nodes-{name}.json").write_text(json.dumps(objects.node(objects.card(f"U-{name}"), name=name)))
+        holder = objects.pod(text=f"U-{name},Ascend910B3,1000,10:;", name=name, node=name)
+        (tmp_path / f"pods-{name}.json").write_text(json.dumps(holder))
+        options += ("--nodes", str(tmp_path / f"nodes-{name}.json"), "--running", str(tmp_path / f"pods-{name}.json"))
+    found = plan(*options, "--slice", "8192,10")
+    assert [card["uuid"] for card in found["cards"]] == ["U-a", "U-b"]
+    assert sorted(card["memory_used_mib"] for card in found["cards"]) == [1000, 9192]
+    assert found["warnings"] == []
+
+
+def test_pods_without_an_npu_are_named_as_left_out() -> None:
+    pods = [pod(f"web-{number}") for number in range(5)]
+    refused = pod("bad", memory="16Gi")
+    for given, sentence in (
+        (pods[:1], "1 pod asks for no NPU and is left out: default/web-0"),
+        (pods, "5 pods ask for no NPU and are left out: default/web-0, default/web-1, default/web-2 and 2 more"),
+    ):
+        assert plan("--card", "Ascend910B3", "-", stdin=text(*given, refused))["warnings"] == [sentence]
+        assert sentence in run("--card", "Ascend910B3", "-", stdin=text(*given)).out
+        assert "left out" not in run("--card", "Ascend910B3", "-", "--quiet", stdin=text(*given)).out
 
 
 def test_quiet_leaves_warnings_out_of_the_table() -> None:
@@ -150,6 +179,37 @@ def test_pods_of_one_name_in_two_namespaces_are_both_explained() -> None:
     other["metadata"]["namespace"] = "team"
     found = plan("--card", "Ascend910B3", "-", "--explain", "app", stdin=text(pod(memory=8192, core=1), other))
     assert [one["pod"] for one in found["explanations"]] == ["default/app", "team/app"]
+
+
+@pytest.mark.parametrize(
+    ("name", "pods"),
+    [
+        ("infer", "infer-0, infer-1, infer-2 and 1 more"),
+        ("team/infer", "team/infer-0, team/infer-1, team/infer-2 and 1 more"),
+    ],
+)
+def test_of_a_controller_the_pods_that_can_be_explained_are_listed(name: str, pods: str) -> None:
+    spec = {"replicas": 4, "template": {"spec": pod(memory=8192, core=1)["spec"]}}
+    infer = {"kind": "Deployment", "metadata": {"name": "infer", "namespace": "team"}, "spec": spec}
+    found = run("--card", "Ascend910B3", "-", "--explain", name, stdin=text(infer))
+    assert (found.code, found.out) == (2, "")
+    assert f"the name of a pod is expected; its pods are {pods}\n" in found.err
+
+
+def test_a_card_of_another_chip_is_told_so_whatever_else_keeps_the_pod_from_the_node(tmp_path: Path) -> None:
+    nodes = {
+        "nodes": [{"name": "b3", "chip": "Ascend910B3", "cards": 1}, {"name": "b4", "chip": "Ascend910B4", "cards": 1}]
+    }
+    wanted = pod(memory=8192, core=1)
+    wanted["metadata"]["annotations"] = {"huawei.com/vnpu-mode": "hami-core"}
+    (tmp_path / "nodes.yaml").write_bytes(text(nodes))
+    found = plan("--nodes", str(tmp_path / "nodes.yaml"), "-", "--explain", "app", stdin=text(wanted))
+    assert verdicts(found["explanations"][0]) == ["ModeNotFit", "CardTypeMismatch"]
+    details = [card["detail"] for card in found["explanations"][0]["cards"]]
+    assert details == [
+        'b3 takes no soft slices (node annotation hami-vnpu-core: the text "true" is expected)',
+        "the chip is Ascend910B4, not Ascend910B3",
+    ]
 
 
 @pytest.mark.parametrize(("name", "hint"), [("slice-9", "slice-"), ("default/slice-9", "default/slice-")])

@@ -14,13 +14,27 @@ def test_everything_at_once() -> None:
     options = parse(
         [
             *("app.yaml", "--nodes", "nodes.yaml", "job.yaml", "--running", "-", "--what-if", "a.yaml"),
-            *("--what-if", "b.yaml", "--policy", "spread", "--card-policy", "binpack", "-o", "json"),
+            *(
+                "--nodes",
+                "more.json",
+                "--running",
+                "pods.json",
+                "--what-if",
+                "b.yaml",
+                "--policy",
+                "spread",
+                "--card-policy",
+                "binpack",
+                "-o",
+                "json",
+            ),
             *("--explain", "app-0", "--quiet", "--device-config", "d.yaml", "--config", "c.yaml", "last.yaml"),
         ]
     )
     assert options.manifests == (Path("app.yaml"), Path("job.yaml"), Path("last.yaml"))
-    assert options.nodes == (Path("nodes.yaml"), Path("a.yaml"), Path("b.yaml"))
-    assert (options.running, options.device_config, options.config) == (Path("-"), Path("d.yaml"), Path("c.yaml"))
+    assert options.nodes == (Path("nodes.yaml"), Path("more.json"), Path("a.yaml"), Path("b.yaml"))
+    assert options.running == (Path("-"), Path("pods.json"))
+    assert (options.device_config, options.config) == (Path("d.yaml"), Path("c.yaml"))
     assert (options.node_policy, options.card_policy) == (NodePolicy.SPREAD, CardPolicy.BINPACK)
     assert (options.output, options.explain, options.quiet) == (Output.JSON, "app-0", True)
 
@@ -29,7 +43,7 @@ def test_defaults() -> None:
     options = parse(["--card", "Ascend910B3x8", "--slice", "28672,20x3"])
     assert (options.node_policy, options.card_policy) == (NodePolicy.BINPACK, CardPolicy.SPREAD)
     assert (options.output, options.explain, options.quiet) == (Output.TABLE, None, False)
-    assert (options.manifests, options.nodes, options.running) == ((), (), None)
+    assert (options.manifests, options.nodes, options.running) == ((), (), ())
 
 
 @pytest.mark.parametrize(
@@ -78,7 +92,9 @@ def test_cards(text: str, group: CardGroup) -> None:
         ("--card Ascend910B3 --slice 8192,20x3x2", '8192,20x3x2: "20x3": not a Kubernetes quantity'),
         ("--card Ascend910B3 --slice 8192,20,5", '8192,20,5: "20,5": not a Kubernetes quantity'),
         ("--nodes - -", "standard input"),
+        ("--nodes - --nodes - a.yaml", "standard input"),
         ("--card Ascend910B3 --running - -", "standard input"),
+        ("--card Ascend910B3 --running - --running - a.yaml", "standard input"),
         ("--card Ascend910B3 a.yaml --policy fastest", "choose from 'binpack', 'spread'"),
         ("--card Ascend910B3 a.yaml -o svg", "choose from 'table', 'json', 'yaml'"),
         ("--card Ascend910B3 a.yaml --node x", "unrecognized arguments: --node"),
