@@ -1,28 +1,41 @@
-"""Processes that allocate and free as fast as they can while they are killed, stopped and replaced at random.
+"""Containers that share a card while their processes, limiters and guardians are killed and stopped at random.
 
-The card is the judge: it counts every allocation that it granted beyond the quota, and at the end the books must say
-what it says. ``python -m tests.support.torture SECONDS [PROCESSES [SEED]]`` runs it for long.
+Processes allocate, free and launch as fast as they can. One container may live in a pid namespace of its own. The card
+is the judge: it counts every allocation that it granted beyond a quota, and at the end the books must say what it says.
+Beside them one process per container, whom nobody harms, measures how long it waits: each of its rounds allocates,
+launches and frees. ``python -m tests.support.torture SECONDS [PROCESSES [SEED]]`` runs it for long.
 """
 
 from __future__ import annotations
 
+import os
 import random
-import signal
+import shlex
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.support import native
-from tests.support.containers import Container, alive, eventually, kill
-from tests.support.npu_client import Machine
+from tests.support.containers import Container, eventually
+from tests.support.npu_client import Client, Machine, client, kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 QUOTA_MIB = 256
 PAGES = 24 * 256
 """The most that one allocation asks for: two dozen of them fill the quota."""
-POINTS = ("slot-settling", "slot-claimed", "asked", "reserved", "releasing")
+KERNEL_US = 50
+POINTS = ("slot-settling", "slot-claimed", "asked", "reserved", "releasing", "handed-over", "closed", "passing")
+LONGEST_WAIT_S = 2.0
+"""Nobody waits for the dead longer than 1 s; the same again is for dozens of processes that share two processors."""
+GUARDED_AGAIN_S = 5.0
+"""Within this a limiter whose guardian was killed has another one, and a guardian another limiter."""
 ENDLESS_MS = 10**9
 
 
@@ -36,128 +49,227 @@ class Outcome:
     books: int
     device: int
     longest_wait_s: float
-    limiters_killed: int
+    rounds: int
+    """Of those who measured the wait."""
+    keepers_killed: int
+    """Limiters and guardians."""
+    apart: bool
+    """Whether one of the containers had a pid namespace of its own."""
     cleared: bool
     """When all are dead, neither the books nor the card hold anything."""
 
+    @property
+    def wrong(self) -> tuple[str, ...]:
+        """What must not be."""
+        judged = {
+            "memory beyond the quota": self.excesses != 0 or self.peak > QUOTA_MIB << 20,
+            "less in the books than on the card": self.books < self.device,
+            "something is left of the dead": not self.cleared,
+            "somebody waited too long": self.longest_wait_s > LONGEST_WAIT_S,
+            "nobody measured": self.rounds == 0,
+        }
+        return tuple(text for text, holds in judged.items() if holds)
 
-class Torture:
-    """One container, its processes and their fate."""
 
-    def __init__(self, directory: Path, processes: int, seed: int) -> None:
-        for name in ("own", "shared"):
-            (directory / name).mkdir()
-        self.container = Container(own=directory / "own", shared=directory / "shared", memory=str(QUOTA_MIB))
-        self.machine = Machine(directory / "npu")
-        self.chance = random.Random(seed)
-        self.processes: list[subprocess.Popen[str]] = [self.born() for _ in range(processes)]
-        self.limiters_killed = 0
+class Cell:
+    """One container: a shell in its pid namespace starts and kills its processes, by their ids there."""
 
-    def born(self) -> subprocess.Popen[str]:
-        env = {**self.container.env, **self.machine.env, "NPU_SIM_TAG": "tortured"}
-        env["LD_PRELOAD"] = str(native.library_with_faults())
-        if self.chance.random() < 0.5:
-            action = self.chance.choice(["kill", "stop"])
-            env["VNPU_FAULT"] = f"{self.chance.choice(POINTS)}:{action}:{self.chance.randrange(1, 2000)}"
-        process = subprocess.Popen(
-            [str(native.client("client"))],
-            env=env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            text=True,
+    def __init__(self, container: Container, machine: Machine, tag: str, apart: tuple[str, ...]) -> None:
+        self.container = container
+        self.machine = machine
+        self.tag = tag
+        self.env = {**container.env, **machine.env, "NPU_SIM_TAG": tag}
+        self.shell = subprocess.Popen(
+            [*apart, "sh"], env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        assert process.stdin is not None
-        process.stdin.write(f"call aclrtSetDevice 0\nstress {self.chance.randrange(1 << 30)} {ENDLESS_MS} {PAGES}\n")
-        process.stdin.flush()
-        return process
+        self.processes: list[int] = []
+        self.keepers_harmed_s = 0.0
 
-    def strike(self) -> None:
-        """One event: a death, a stop of a moment, or the death of a limiter."""
-        place = self.chance.randrange(len(self.processes))
-        process = self.processes[place]
-        if self.chance.random() < 0.05:
-            limiter, _ = self.container.pids()
-            if alive(limiter):
-                kill(limiter)
-                self.limiters_killed += 1
-        elif self.chance.random() < 0.3 and process.poll() is None:
-            kill(process.pid, signal.SIGSTOP)
-            time.sleep(self.chance.random() * 0.05)
-            kill(process.pid, signal.SIGCONT)
+    def ask(self, command: str) -> str:
+        assert self.shell.stdin is not None
+        assert self.shell.stdout is not None
+        self.shell.stdin.write(command + "\n")
+        self.shell.stdin.flush()
+        return self.shell.stdout.readline().strip()
+
+    def start_limiter(self) -> None:
+        answer = self.ask(f"{native.limiter()} start; echo $?")
+        assert answer == "0", answer
+
+    def born(self, chance: random.Random) -> int:
+        """A process that works without end, and may die or stop at a named point."""
+        env = {"LD_PRELOAD": str(native.library_with_faults())}
+        if chance.random() < 0.5:
+            action = chance.choice(["kill", "stop"])
+            env["VNPU_FAULT"] = f"{chance.choice(POINTS)}:{action}:{chance.randrange(1, 2000)}"
+        lines = [
+            "call aclrtSetDevice 0",
+            *kernel(KERNEL_US),
+            f"stress {chance.randrange(1 << 30)} {ENDLESS_MS} {PAGES}",
+        ]
+        settings = " ".join(f"{name}={value}" for name, value in env.items())
+        source = shlex.join(["printf", "%s\\n", *lines])
+        return int(self.ask(f"{source} | {settings} {native.client('client')} >/dev/null 2>&1 & echo $!"))
+
+    def signal(self, name: str, *pids: int) -> None:
+        self.ask(f"kill -s {name} {' '.join(map(str, pids))} 2>/dev/null; echo")
+
+    def strike(self, chance: random.Random) -> int:
+        """One event: the death or the stop of a moment of a process or a keeper; how many keepers were killed."""
+        if chance.random() < 0.1 and time.monotonic() > self.keepers_harmed_s + GUARDED_AGAIN_S:
+            self.keepers_harmed_s = time.monotonic()
+            return self.strike_keepers(chance)
+        place = chance.randrange(len(self.processes))
+        if chance.random() < 0.3:
+            self.pause(chance, self.processes[place])
         else:
-            bury(process)
-            self.processes[place] = self.born()
+            self.signal("KILL", self.processes[place])
+            self.processes[place] = self.born(chance)
+        return 0
 
-    def probe(self) -> float:
-        """How long a fresh process, which gets in the way of nobody, needs for its first small allocation."""
-        before = time.monotonic()
-        env = {**self.container.env, **self.machine.env, "LD_PRELOAD": str(native.library()), "NPU_SIM_TAG": "probe"}
-        commands = "call aclrtSetDevice 0\ncall rtMalloc &a 4096 0 33\n"
-        subprocess.run(
-            [str(native.client("client"))],
-            env=env,
-            input=commands,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
-        )
-        return time.monotonic() - before
+    def strike_keepers(self, chance: random.Random) -> int:
+        limiter, guardian = self.container.pids()
+        victims = chance.choice([[limiter], [guardian], [limiter, guardian], []])
+        if not victims:
+            self.pause(chance, chance.choice([limiter, guardian]))
+            return 0
+        self.signal("KILL", *victims)
+        if len(victims) == 2:
+            # One that starts while the killed one still holds its lock finds nothing to do.
+            eventually(lambda: not self.container.lives())
+            self.start_limiter()
+        return len(victims)
 
-    def run(self, seconds: float) -> Outcome:
-        """Strikes for so long, then lets the processes live and compares books and card."""
-        events = 0
-        longest = 0.0
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            self.strike()
-            events += 1
-            if events % 20 == 0:
-                longest = max(longest, self.probe())
-            time.sleep(self.chance.random() * 0.02)
-        for process in self.processes:
-            if process.poll() is None:
-                kill(process.pid, signal.SIGSTOP)
-        books, device = self.held(), self.on_card()
-        self.end()
-        cleared = eventually(lambda: self.held() == self.on_card() == 0)
-        tag = next(tag for tag in self.machine.status()["tags"] if tag["name"] == "tortured")["cards"][0]
-        return Outcome(
-            events, tag["excesses"], tag["peak"], books, device, longest, self.limiters_killed, cleared=cleared
-        )
+    def pause(self, chance: random.Random, pid: int) -> None:
+        self.signal("STOP", pid)
+        time.sleep(chance.random() * 0.05)
+        self.signal("CONT", pid)
 
     def held(self) -> int:
         """What the books say of those who live; whoever is stopped inside a reservation holds it already."""
         return self.container.read().cards[0].used
 
+    def end_processes(self) -> None:
+        if self.processes:
+            self.signal("KILL", *self.processes)
+            self.processes = []
+
+    def end(self) -> None:
+        self.end_processes()
+        self.ask(f"{native.limiter()} stop; echo")
+        assert self.shell.stdin is not None
+        assert self.shell.stdout is not None
+        self.shell.stdin.close()
+        self.shell.wait()
+        self.shell.stdout.close()
+
+
+class Torture:
+    """The containers on one card and their fate."""
+
+    def __init__(self, machine: Machine, cells: list[Cell], chance: random.Random) -> None:
+        self.machine = machine
+        self.cells = cells
+        self.chance = chance
+
+    def run(self, seconds: float) -> tuple[int, int]:
+        """Strikes for so long; the number of events, and of keepers that were killed."""
+        events = 0
+        keepers = 0
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            keepers += self.chance.choice(self.cells).strike(self.chance)
+            events += 1
+            time.sleep(self.chance.random() * 0.02)
+        return events, keepers
+
+    def stopped(self) -> tuple[int, int]:
+        """Books and card while all processes stand still."""
+        for cell in self.cells:
+            cell.signal("STOP", *cell.processes)
+        return self.held(), self.on_card()
+
+    def held(self) -> int:
+        return sum(cell.held() for cell in self.cells)
+
     def on_card(self) -> int:
         return int(self.machine.status()["cards"][0]["used"])
 
-    def end(self) -> None:
-        for process in self.processes:
-            bury(process)
+    def judged(self) -> tuple[int, int]:
+        """Of all containers: allocations beyond the quota, and the most that one held."""
+        tags = {tag["name"]: tag["cards"][0] for tag in self.machine.status()["tags"]}
+        mine = [tags[cell.tag] for cell in self.cells]
+        return sum(tag["excesses"] for tag in mine), max(tag["peak"] for tag in mine)
 
 
-def bury(process: subprocess.Popen[str]) -> None:
-    process.kill()
-    process.wait()
-    if process.stdin is not None:
-        process.stdin.close()
+def apart() -> tuple[str, ...]:
+    """What runs a command in a pid namespace of its own, whose processes end with it; nothing where that cannot be."""
+    user = () if os.geteuid() == 0 else ("--map-root-user",)
+    command = ("unshare", *user, "--pid", "--fork", "--kill-child")
+    allowed = subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0
+    return command if allowed else ()
+
+
+@contextmanager
+def cell(container: Container, machine: Machine, tag: str, through: tuple[str, ...]) -> Iterator[Cell]:
+    """A container with a limiter and no process yet; nothing of it is left afterwards."""
+    made = Cell(container, machine, tag, through)
+    try:
+        made.start_limiter()
+        yield made
+    finally:
+        made.end()
+
+
+def waited(vigil: Client) -> tuple[int, int]:
+    """The longest wait in microseconds, and the number of rounds."""
+    longest, rounds = vigil.answer().split()
+    assert vigil.end() == 0
+    return int(longest), int(rounds)
 
 
 def torture(directory: Path, *, seconds: float, processes: int, seed: int) -> Outcome:
     """The whole of it: a card without overhead, so that everything on it is the applications'."""
     machine = Machine(directory / "npu")
     machine.tool("create", "context_mib=0", "stream_kib=0")
-    machine.tool("expect", "tortured", str(QUOTA_MIB))
-    victim = Torture(directory, 0, seed)
-    with victim.container.running():
-        victim.processes = [victim.born() for _ in range(processes)]
-        try:
-            return victim.run(seconds)
-        finally:
-            victim.end()
+    chance = random.Random(seed)
+    ways = ((), apart())
+    (directory / "shared").mkdir()
+    with ExitStack() as stack:
+        cells = []
+        for number, through in enumerate(ways):
+            own = directory / f"own{number}"
+            own.mkdir()
+            machine.tool("expect", f"tortured{number}", str(QUOTA_MIB))
+            container = Container(own=own, shared=directory / "shared", memory=str(QUOTA_MIB), priority="40")
+            cells.append(stack.enter_context(cell(container, machine, f"tortured{number}", through)))
+        vigils = [stack.enter_context(client(one.container, machine, NPU_SIM_TAG="vigil")) for one in cells]
+        for index in range(processes):
+            one = cells[index % len(cells)]
+            one.processes.append(one.born(chance))
+        for vigil in vigils:
+            vigil.kernel(KERNEL_US)
+            vigil.start(f"vigil {int(seconds * 1000)}")
+        victims = Torture(machine, cells, chance)
+        events, keepers = victims.run(seconds)
+        waits = [waited(vigil) for vigil in vigils]
+        books, device = victims.stopped()
+        for one in cells:
+            one.end_processes()
+        cleared = eventually(lambda: victims.held() == victims.on_card() == 0)
+        excesses, peak = victims.judged()
+        return Outcome(
+            events=events,
+            excesses=excesses,
+            peak=peak,
+            books=books,
+            device=device,
+            longest_wait_s=max(longest for longest, _ in waits) / 1e6,
+            rounds=min(rounds for _, rounds in waits),
+            keepers_killed=keepers,
+            apart=bool(ways[1]),
+            cleared=cleared,
+        )
 
 
 if __name__ == "__main__":
@@ -165,5 +277,5 @@ if __name__ == "__main__":
     sys.stdout.write(f"seconds, processes, seed: {given}\n")
     with tempfile.TemporaryDirectory() as folder:
         result = torture(Path(folder), seconds=given[0], processes=given[1], seed=given[2])
-    sys.stdout.write(f"{result}\n")
-    sys.exit(result.excesses != 0 or result.books < result.device or not result.cleared)
+    sys.stdout.write("\n".join([str(result), *result.wrong, ""]))
+    sys.exit(bool(result.wrong))
