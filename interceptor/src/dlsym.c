@@ -8,6 +8,15 @@
 
 #include "real.h"
 
+#ifdef VNPU_SANITIZED
+
+/* The sanitizers look up their own functions before they can bear code that they instrumented. */
+void *vnpu_real_dlsym(void *handle, const char *name) {
+    return dlsym(handle, name);
+}
+
+#else
+
 #ifdef __aarch64__
 #define OLDEST_GLIBC "GLIBC_2.17"
 #else
@@ -73,3 +82,5 @@ look_up vnpu_dlsym_target(void *handle);
 look_up vnpu_dlsym_target(void *handle) {
     return handle == RTLD_NEXT || handle == RTLD_DEFAULT ? real_dlsym() : look_up_in_library;
 }
+
+#endif

@@ -78,8 +78,11 @@ def test_every_hook_that_allocates_or_frees_is_tested() -> None:
     assert rows("FREE") == freed - {"halMemFree", "halMemRelease"}
 
 
-@pytest.fixture(params=["nested", "fused"])
+@pytest.fixture(params=["nested", "fused", "sanitized"])
 def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
+    """One of each wiring, and one where the library runs under AddressSanitizer and UndefinedBehaviorSanitizer."""
+    if request.param == "sanitized":
+        return Machine(tmp_path / "npu", preload=native.sanitized())
     return Machine(tmp_path / "npu", request.param)
 
 
@@ -118,6 +121,8 @@ def size(arguments: str, number: int) -> str:
 @pytest.mark.parametrize("name", sorted(set(ALLOCATIONS) - NOT_SIMULATED))
 def test_counted_once_refused_and_freed(kept: Container, machine: Machine, name: str, way: str) -> None:
     allocate, free = ALLOCATIONS[name]
+    if machine.preload and way == "local" and name.startswith("hal"):
+        pytest.skip("a driver that is looked up is reached past a library that leaves dlsym out")
     if "Managed" in name:
         machine.tool("create", "chip=Ascend950")
     refusal = HAL_OUT_OF_MEMORY if name.startswith("hal") else OUT_OF_MEMORY

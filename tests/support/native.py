@@ -64,6 +64,20 @@ def library_with_faults(arch: str = "x86_64") -> Path:
     return path
 
 
+def sanitized() -> str:
+    """What to preload for the library under AddressSanitizer and UndefinedBehaviorSanitizer, whose dlsym is the real
+    one.
+    """
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no system compiler, whose sanitizers this needs")
+    path = BUILD / "sanitized" / "libvnpu.so"
+    made(str(path))
+    where = [compiler, "-print-file-name=libasan.so"]
+    runtime = subprocess.run(where, capture_output=True, text=True, check=True).stdout.strip()
+    return f"{runtime} {path}"
+
+
 def limiter(arch: str = "x86_64") -> Path:
     path = BUILD / "native" / arch / "limiter"
     made(str(path))

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from tests.support import native
 from tests.support.containers import PATIENCE_S, Container
+from tests.support.simulated_npu import ASAN_OPTIONS, KERNEL_MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 MIB = 1 << 20
-KERNEL_MAGIC = 0x4C454E52454B494E
 OUT_OF_MEMORY = 207001
 NOT_SUPPORTED = 207000
 HAL_OUT_OF_MEMORY = 6
@@ -32,6 +32,8 @@ class Machine:
     state: Path
     wiring: str = "nested"
     arch: str = "x86_64"
+    preload: str | None = None
+    """What to preload there; None for the library that is shipped."""
 
     def libraries(self, wiring: str) -> Path:
         return native.simulator(wiring if self.arch == "x86_64" else f"{self.arch}/{wiring}")
@@ -42,7 +44,8 @@ class Machine:
 
     @property
     def env(self) -> dict[str, str]:
-        return {"NPU_SIM_STATE": str(self.state), "LD_LIBRARY_PATH": str(self.libraries(self.wiring))}
+        own = {"NPU_SIM_STATE": str(self.state), "ASAN_OPTIONS": ASAN_OPTIONS}
+        return {**own, "LD_LIBRARY_PATH": str(self.libraries(self.wiring))}
 
     def tool(self, *arguments: str) -> str:
         command = [*self.command(self.libraries("nested") / "npu-sim"), *arguments]
@@ -135,7 +138,7 @@ def client(
     """
     whole = {**container.env, **machine.env, "NPU_CLIENT": way, **env}
     if preload:
-        whole["LD_PRELOAD"] = str(library or native.library(machine.arch))
+        whole["LD_PRELOAD"] = str(library or machine.preload or native.library(machine.arch))
     process = subprocess.Popen(
         [*through, *machine.command(native.client("client", machine.arch))],
         env=whole,
