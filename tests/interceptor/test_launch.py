@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support import native, simulated_npu
-from tests.support.containers import Container, eventually, kill
+from tests.support.containers import Container, eventually, freeze, kill
 from tests.support.npu_client import NOT_SUPPORTED, Machine, client
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def test_launches_go_on_as_soon_as_a_limiter_is_back(container: Container, machi
         npu.kernel(10)
         for _ in range(2):
             limiter, guardian = container.pids()
-            kill(guardian, signal.SIGSTOP)
+            freeze(guardian)
             kill(limiter)
             npu.start_launch()
             while npu.answers(within_s=0.3):

@@ -117,10 +117,14 @@ class Container:
             self.limiter("stop")
 
 
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+
+
 def alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+        return _state(pid) != "Z"
     except (ProcessLookupError, FileNotFoundError):
         return False
 
@@ -128,3 +132,9 @@ def alive(pid: int) -> bool:
 def kill(pid: int, number: int = signal.SIGKILL) -> None:
     assert pid > 1, "only processes that a test started"
     os.kill(pid, number)
+
+
+def freeze(pid: int) -> None:
+    """Stops a process; what it was doing when the signal was sent is done."""
+    kill(pid, signal.SIGSTOP)
+    assert eventually(lambda: _state(pid) == "T")
