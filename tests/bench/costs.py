@@ -51,7 +51,9 @@ def _difference(
     name: str, pairs: list[tuple[float, float]], scale: float, what: str, typical: Callable[[list[float]], float]
 ) -> Figure:
     bare, held = (typical(list(column)) * scale for column in zip(*pairs, strict=True))
-    return Figure(name, held - bare, f"{bare:.3g} {what}, {held:.3g} under the interceptor")
+    median = statistics.median(late - early for early, late in pairs) * scale
+    note = f"{bare:.3g} {what}, {held:.3g} under the interceptor; median of {len(pairs)} differences {median:.3g}"
+    return Figure(name, held - bare, note)
 
 
 @contextmanager
