@@ -162,11 +162,14 @@ def _complete_hard(wanted: Asked, count: int) -> Completed:
     chip = wanted.chip
     whole_card = chip.memory_allocatable_mib // chip.memory_factor
     template = None if wanted.memory is None else chip.template_for(wanted.memory * chip.memory_factor)
-    if template is not None and count > 1 and template.memory_mib < chip.memory_allocatable_mib:
+    if template is not None and template.memory_mib // chip.memory_factor >= whole_card:
+        template = None  # it would be written like the whole card, and be read as that the second time
+    if template is not None and count > 1:
+        remedy = "leave the memory out" + ("" if chip.super_pod else ", or ask for one card")
         raise RequestError(
             wanted.path(ResourceKind.MEMORY),
             wanted.memory,
-            f"several cards ({count}) come as whole cards in template mode: leave the memory out, or ask for one card",
+            f"several cards ({count}) come as whole cards in template mode: {remedy}",
         )
     if template is None:
         memory, memory_mib, got = whole_card, chip.memory_allocatable_mib, "the whole card"

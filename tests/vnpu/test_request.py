@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from vnpu import names
 from vnpu.cards import NO_USE, Use
-from vnpu.chips import DEFAULT_CHIPS
+from vnpu.chips import DEFAULT_CHIPS, ChipTable, Template
 from vnpu.containers import ContainerKind
 from vnpu.errors import FieldError, InputError, QuantityError, RequestError
 from vnpu.mode import Mode
@@ -235,3 +236,19 @@ def test_what_is_added_can_be_taken_away(one_use: Use, other: Use) -> None:
     )
     assert back.mode is (Mode.SOFT if one_use.slots else None)
     assert NO_USE.plus(one_use) == one_use
+
+
+@pytest.mark.parametrize(("factor", "template_mib"), [(1, 21527), (1024, 21510)])
+def test_a_template_that_is_written_like_the_whole_card_is_the_whole_card(factor: int, template_mib: int) -> None:
+    part = Template("half", 10240, 4)
+    chip = replace(
+        DEFAULT_CHIPS.get("Ascend310P") or pytest.fail("not there"),
+        memory_factor=factor,
+        templates=(part, Template("nearly", template_mib, 8)),
+    )
+    whole = 21527 // factor
+    for limits in ({chip.resource_name: 1}, {chip.memory_name: whole}, {chip.memory_name: whole - 1}):
+        document = pod({"name": "app", "resources": {"limits": limits}})
+        wanted = pod_request(document, ChipTable((chip,))).containers[0].slice
+        assert wanted is not None
+        assert (wanted.template, wanted.memory_mib) == (None, 21527)

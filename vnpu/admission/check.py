@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from vnpu import names
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from vnpu.admission.pod import Pod, Resource
     from vnpu.admission.settings import Settings
     from vnpu.chips import ChipTable
+
+_MOST_UNKNOWN: Final = 20
+"""Unknown resources of a pod that are told."""
 
 _PARTS: Final = (names.MEMORY_SUFFIX, names.CORE_SUFFIX)
 _SURPRISES: Final = (
@@ -54,11 +58,14 @@ def foreign_resources(pod: Pod, settings: Settings, chips: ChipTable) -> tuple[l
     if ours:
         faults += _mindcluster(pod)
     ours = ours or any(resource.name.endswith(_PARTS) for resource in pod.unknown)
-    for resource in _once(pod.unknown):
-        if ours or settings.unknown_chips is UnknownChips.DENY:
-            faults.append(_unknown(resource, chips))
-        elif settings.unknown_chips is UnknownChips.WARN:
-            warnings.append(str(_unknown(resource, chips)))
+    deny = ours or settings.unknown_chips is UnknownChips.DENY
+    if deny or settings.unknown_chips is UnknownChips.WARN:
+        # To look for the nearest name takes time, and nobody reads a thousand of them.
+        told = [_unknown(resource, chips) for resource in islice(_once(pod.unknown), _MOST_UNKNOWN)]
+        if deny:
+            faults += told
+        else:
+            warnings += map(str, told)
     return faults, warnings
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from vnpu import asked, names
 from vnpu.chips import ResourceKind
 from vnpu.containers import Container, containers_or_faults
-from vnpu.errors import AnnotationError, FieldError, InputError
+from vnpu.errors import AnnotationError, FieldError, InputError, shown
 from vnpu.mode import Mode, decide
 from vnpu.objects import mapping_at
 
@@ -142,7 +142,7 @@ def named(fault: _Fault, container: Container) -> _Fault:
     """The fault with the name of the container that it concerns, by which users know it better than by its place."""
     if not container.name:
         return fault
-    return type(fault)(fault.path, fault.value, f'{fault.allowed} (container "{container.name}")')
+    return type(fault)(fault.path, fault.value, f"{fault.allowed} (container {shown(container.name)})")
 
 
 def _metadata(document: Mapping[str, Any], name: str, faults: list[FieldError]) -> Mapping[str, Any]:
