@@ -2,7 +2,8 @@
 
 * Succeeded and Failed pods hold nothing; pods in every other phase do, deleting ones too.
 * The ledger is ``hami.io/<chip>-devices-allocated``, else ``huawei.com/<chip>``; where both are there they must agree.
-* A bound pod that asks for a chip must have one of them; a pod that is not bound and has neither holds nothing.
+* A bound pod that asks for a chip must have one of them, and it must tell all its cards. A pod that is not bound and
+  has neither holds nothing.
 * A pod holds the peak of Kubernetes' order rule on each card, for init containers may run again.
 * What is unknown is occupied: a slice that does not say its memory holds the whole card, and a hard slice without a
   template holds all of its AI cores.
@@ -11,15 +12,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from vnpu import names
+from vnpu import names, quantity
 from vnpu.annotations import allocated
 from vnpu.annotations.slots import Owner
 from vnpu.cards import NO_USE, Use
 from vnpu.chips import Chip, ChipTable
 from vnpu.containers import ContainerKind, containers, resources
-from vnpu.errors import ABSENT, AnnotationError, InputError
+from vnpu.errors import ABSENT, AnnotationError, InputError, QuantityError
 from vnpu.mode import Mode
 from vnpu.objects import annotation_path, annotations_of, mapping_at
 from vnpu.request import order_rule
@@ -98,6 +100,8 @@ def holdings(pod: Mapping[str, Any], chips: ChipTable) -> list[Holding]:
         if allocation.cards:
             uses = _peaks(allocation.cards, owners, chip, _mode(annotations, allocation.cards))
             found.append(Holding(chip, uses, allocation.warnings))
+            if bound:
+                _check_complete(_cards_asked(asking, chip), len(allocation.cards), chip)
     if bound:
         _check_told(asking, {holding.chip.common_word for holding in found})
     return found
@@ -112,6 +116,33 @@ def _check_told(asking: Sequence[_Asking], told: set[str]) -> None:
                 f"the pod is bound and its container {container.name} asks for {word}, but which cards it holds is "
                 "not told",
             )
+
+
+def _check_complete(wanted: int, told: int, chip: Chip) -> None:
+    """Cards that are asked for and not told are held all the same, and nobody knows which."""
+    if told < wanted:
+        raise AnnotationError(
+            annotation_path(names.allocated(chip.common_word)),
+            told,
+            f"the pod is bound and its app containers ask for {wanted} cards of {chip.common_word}, but fewer are told",
+        )
+
+
+def _cards_asked(asking: Sequence[_Asking], chip: Chip) -> int:
+    """Cards of the chip that the app containers ask for; Volcano books nothing for the others."""
+    return sum(
+        _count(container, chip)
+        for container, words in asking
+        if container.kind is ContainerKind.APP and chip.common_word in words
+    )
+
+
+def _count(container: Container, chip: Chip) -> int:
+    for named in resources(container):
+        if not isinstance(named, InputError) and named.name == chip.resource_name:
+            with suppress(QuantityError):
+                return quantity.whole(named.value, low=1, high=quantity.INT32_MAX)
+    return 1
 
 
 def _asking(pod: Mapping[str, Any], chips: ChipTable) -> list[_Asking]:

@@ -322,3 +322,21 @@ def test_r41_without_device_text_two_containers_that_ask_cannot_be_told_apart() 
     (only,) = cards_of([pod(info='[{"UUID":"U0","memory":4096}]')], "uid-app", "app", B3)
     assert (only.container, only.memory_mib) == (0, 4096)
     assert cards_of([pod(container("app"), container("b", count=1), text=";" + TEXT)], "uid-app", "app", B3) == ()
+
+
+@pytest.mark.parametrize(
+    ("apps", "allocation"),
+    [
+        ([{"count": 1}, {"count": 1}], {"text": "U0,Ascend910B3,1000,0:;;"}),
+        ([{"count": 1}, {"count": 1}], {"text": "U0,Ascend910B3,1000,0:;"}),
+        ([{"count": 2}], {"text": TEXT}),
+        ([{"count": 2}], {"info": INFO}),
+        ([{"count": 1}, {"count": 1}], {"info": INFO}),
+    ],
+)
+def test_a_bound_pod_that_tells_fewer_cards_than_it_asks_for_cannot_be_told(
+    apps: list[dict[str, Any]], allocation: dict[str, str]
+) -> None:
+    containers = [container(f"c{number}", **asks) for number, asks in enumerate(apps)]
+    with pytest.raises(AnnotationError, match="fewer are told"):
+        uses(pod(*containers, **allocation))
