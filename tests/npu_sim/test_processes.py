@@ -133,14 +133,17 @@ def test_torture(machine: Machine) -> None:
 
 def test_a_crowd_fits_and_slots_run_out_cleanly(machine: Machine) -> None:
     children = f"""
-import ctypes, os, sys
-driver = ctypes.CDLL("{machine.folder}/libascend_hal.so")
-pointer = ctypes.c_void_p()
+import os, sys
+from cffi import FFI
+ffi = FFI()
+ffi.cdef("int halMemAlloc(void **pointer, unsigned long long size, unsigned long long flag);")
+driver = ffi.dlopen("{machine.folder}/libascend_hal.so")
+pointer = ffi.new("void **")
 ready, go = os.pipe(), os.pipe()
 for _ in range({SLOTS}):
     if os.fork() == 0:
         os.close(go[1])
-        code = driver.halMemAlloc(ctypes.byref(pointer), ctypes.c_ulonglong(4096), ctypes.c_ulonglong({flag()}))
+        code = driver.halMemAlloc(pointer, 4096, {flag()})
         os.write(ready[1], bytes([code]))
         os.read(go[0], 1)
         os._exit(0)
@@ -148,7 +151,7 @@ codes = b""
 while len(codes) < {SLOTS}:
     codes += os.read(ready[0], {SLOTS})
 print(len(codes), sum(codes), flush=True)
-print(driver.halMemAlloc(ctypes.byref(pointer), ctypes.c_ulonglong(4096), ctypes.c_ulonglong({flag()})), flush=True)
+print(driver.halMemAlloc(pointer, 4096, {flag()}), flush=True)
 sys.stdin.read()
 os.close(go[1])
 """

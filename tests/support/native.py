@@ -64,13 +64,19 @@ def library_with_faults(arch: str = "x86_64") -> Path:
     return path
 
 
+def system_compiler() -> str:
+    """The compiler that the sanitizers' runtimes come with; the test is skipped where there is none."""
+    found = shutil.which("cc")
+    if found is None:
+        pytest.skip("no system compiler, whose sanitizers this needs")
+    return found
+
+
 def sanitized() -> str:
     """What to preload for the library under AddressSanitizer and UndefinedBehaviorSanitizer, whose dlsym is the real
     one.
     """
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no system compiler, whose sanitizers this needs")
+    compiler = system_compiler()
     path = BUILD / "sanitized" / "libvnpu.so"
     made(str(path))
     where = [compiler, "-print-file-name=libasan.so"]
@@ -86,8 +92,8 @@ def limiter(arch: str = "x86_64") -> Path:
 
 def unit(name: str, flavour: str = "x86_64") -> list[str]:
     """The command of a test program for a machine, or with the sanitizer ``thread`` or ``address``."""
-    if flavour in {"thread", "address"} and shutil.which("cc") is None:
-        pytest.skip("no system compiler, whose sanitizers this needs")
+    if flavour in {"thread", "address"}:
+        system_compiler()
     path = BUILD / "units" / flavour / name
     made(str(path))
     return [*emulator(flavour), str(path)]
