@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, replace
-from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from vnpu import names
 from vnpu.annotations.policies import NodePolicy
-from vnpu.cards import NO_USE, WHOLE_CORE
+from vnpu.cards import NO_USE
 from vnpu.fit.answers import CardVerdict, NodeRefusal, Reason
-from vnpu.fit.laws import obstacle
+from vnpu.fit.misses import DISTANCE, Distance, card_miss, shortages, tally_cards, tally_node
 from vnpu.mode import Mode
 
 if TYPE_CHECKING:
@@ -19,57 +16,14 @@ if TYPE_CHECKING:
 
     from vnpu.cards import Card, Node, Use
     from vnpu.fit.laws import Want
+    from vnpu.fit.misses import Miss, Tally
     from vnpu.fit.search import DeadEnd
     from vnpu.request import PodRequest, SliceRequest
 
 
-class _Distance(IntEnum):
-    """How far a card or node is from taking a slice: the remedy, the easiest first."""
-
-    OTHER_ORDER = 0
-    SMALLER_SLICE = 1
-    OTHERS_GONE = 2
-    CARD_BACK = 3
-    OTHER_NODE = 4
-
-
-_DISTANCE: Final = {
-    Reason.CARD_INSUFFICIENT_MEMORY: _Distance.SMALLER_SLICE,
-    Reason.CARD_INSUFFICIENT_CORE: _Distance.SMALLER_SLICE,
-    Reason.CARD_INSUFFICIENT_AI_CORE: _Distance.SMALLER_SLICE,
-    Reason.CARD_INSUFFICIENT_AI_CPU: _Distance.SMALLER_SLICE,
-    Reason.CARD_TIME_SLICING_EXHAUSTED: _Distance.OTHERS_GONE,
-    Reason.EXCLUSIVE_CONFLICT: _Distance.OTHERS_GONE,
-    Reason.CARD_COMPUTE_UNITS_EXHAUSTED: _Distance.OTHERS_GONE,
-    Reason.CARD_MODE_CONFLICT: _Distance.OTHERS_GONE,
-    Reason.CARD_NOT_HEALTH: _Distance.CARD_BACK,
-    Reason.CARD_CORDONED: _Distance.CARD_BACK,
-    Reason.CARD_UUID_MISMATCH: _Distance.CARD_BACK,
-    Reason.CARD_TYPE_MISMATCH: _Distance.OTHER_NODE,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Miss:
-    """A card that does not take a slice.
-
-    Attributes:
-        card: the card.
-        reasons: the law that the slice would break, and the one that a slice without memory would still break.
-        distance: how far the card is from taking it.
-        shortfall: what is missing of amounts, as parts of what the card has.
-    """
-
-    card: Card
-    reasons: tuple[Reason, ...]
-    distance: _Distance
-    shortfall: float
-
-
 def refuse_node(node: Node, reason: Reason) -> NodeRefusal:
     """The refusal of a node whose cards need not be looked at."""
-    distance = _DISTANCE.get(reason, _Distance.OTHER_NODE)
-    return _refusal(node, Counter({reason: 1}), _node_detail(node, reason), (distance, 0.0, 0.0))
+    return _refusal(node, tally_node(reason, len(node.cards)), _node_detail(node, reason))
 
 
 def refuse_cards(node: Node, end: DeadEnd, *, several_containers: bool) -> NodeRefusal:
@@ -80,44 +34,44 @@ def refuse_cards(node: Node, end: DeadEnd, *, several_containers: bool) -> NodeR
         end: where the search ended.
         several_containers: whether the sentence must say which container it is about.
     """
+    misses = _misses(node, end)
+    tally = tally_cards(end.want, misses, given_up=end.given_up)
+    whom = f" for {end.want.container}" if several_containers else ""
+    return _refusal(node, tally, _cards_message(node, end, misses, whom))
+
+
+def _cards_message(node: Node, end: DeadEnd, misses: Sequence[Miss | None], whom: str) -> str:
     want = end.want
-    refused = _misses(node, end)
-    reasons = Counter(miss.reasons[0] for miss in refused)
-    of_chip = len(node.cards) - reasons[Reason.CARD_TYPE_MISMATCH]
+    refused = [(miss, card) for miss, card in zip(misses, node.cards, strict=True) if miss is not None]
+    of_chip = sum(card.chip == want.word for card in node.cards)
     fitting = len(node.cards) - len(refused)
-    missing = want.count - fitting
-    whom = f" for {want.container}" if several_containers else ""
     if of_chip < want.count:
-        reasons[Reason.NODE_INSUFFICIENT_DEVICE] = 1
         has = f"only {of_chip} of {want.count} {want.word} cards" if of_chip else f"no {want.word} card"
-        return _refusal(node, reasons, f"{node.name} has {has}{whom}", (_Distance.OTHER_NODE, missing, 0.0))
-    if fitting:
-        reasons[Reason.ALLOCATED_CARDS_INSUFFICIENT] = fitting
+        return f"{node.name} has {has}{whom}"
     if end.given_up:
-        message = (
+        return (
             f"{node.name} has room for each container and for all together, but the search for cards that hold them "
             "all was cut short: with fewer containers, or the same in another order, the pod may fit"
         )
-        return _refusal(node, reasons, message, (_Distance.OTHER_ORDER, 0.0, 0.0))
-    if missing <= 0:
-        message = f"on {node.name} {fitting} cards would do{whom}, but too few of them form whole modules (2n, 2n + 1)"
-        return _refusal(node, reasons, message, (_Distance.OTHERS_GONE, 0.0, 0.0))
-    best = min(refused, key=lambda miss: (miss.distance, miss.shortfall, miss.card.index, miss.card.uuid))
-    detail = _detail(want, best.card, end.held.get(best.card.uuid, NO_USE), best.reasons)
-    message = f"on the best card ({node.name} card {best.card.index}) {detail}{whom}"
-    if want.count > 1:
-        message = f"{node.name} has {fitting} of {want.count} cards, and {message}"
-    return _refusal(node, reasons, message, (best.distance, missing, best.shortfall))
+    if fitting >= want.count:
+        return f"on {node.name} {fitting} cards would do{whom}, but too few of them form whole modules (2n, 2n + 1)"
+    miss, best = min(refused, key=lambda one: (one[0].distance, one[0].shortfall, one[1].index, one[1].uuid))
+    detail = _detail(want, best, end.held.get(best.uuid, NO_USE), miss.reasons)
+    message = f"on the best card ({node.name} card {best.index}) {detail}{whom}"
+    return f"{node.name} has {fitting} of {want.count} cards, and {message}" if want.count > 1 else message
 
 
 def verdicts(node: Node, end: DeadEnd) -> tuple[CardVerdict, ...]:
     """Card by card, what speaks against the container at which the search ended."""
-    container = end.want.container
-    found = {card.uuid: CardVerdict(container, card, None, "") for card in node.cards}
-    for miss in _misses(node, end):
-        detail = _detail(end.want, miss.card, end.held.get(miss.card.uuid, NO_USE), miss.reasons)
-        found[miss.card.uuid] = CardVerdict(container, miss.card, miss.reasons[0], detail)
-    return tuple(found.values())
+    want = end.want
+    return tuple(
+        CardVerdict(want.container, card, None, "")
+        if miss is None
+        else CardVerdict(
+            want.container, card, miss.reasons[0], _detail(want, card, end.held.get(card.uuid, NO_USE), miss.reasons)
+        )
+        for miss, card in zip(_misses(node, end), node.cards, strict=True)
+    )
 
 
 def node_verdicts(node: Node, want: Want, reason: Reason) -> tuple[CardVerdict, ...]:
@@ -140,15 +94,12 @@ def unplaced_message(request: PodRequest, refusals: Sequence[NodeRefusal]) -> st
     if not refusals:
         return f"there is no node: {asked}"
     nearest = min(refusals, key=lambda refusal: refusal.distance)
-    verdict = "no node was found for it" if nearest.distance[0] == _Distance.OTHER_ORDER else "no node holds it"
+    verdict = "no node was found for it" if nearest.distance[0] == Distance.OTHER_ORDER else "no node holds it"
     return f"{verdict}: {asked}; {nearest.message}"
 
 
-def _refusal(node: Node, reasons: Counter[Reason], message: str, distance: tuple[float, ...]) -> NodeRefusal:
-    total = max(1, len(node.cards))
-    counted = {reason: count for reason, count in sorted(reasons.items()) if count}
-    text = ", ".join(sorted(f"{count}/{total} {reason}" for reason, count in counted.items()))
-    return NodeRefusal(node.name, counted, total, text, message, distance)
+def _refusal(node: Node, tally: Tally, message: str) -> NodeRefusal:
+    return NodeRefusal(node.name, tally.reasons, tally.total, tally.text, message, tally.distance)
 
 
 def _node_detail(node: Node, reason: Reason) -> str:
@@ -159,41 +110,13 @@ def _node_detail(node: Node, reason: Reason) -> str:
     return f'{node.name} takes no soft slices (node annotation {names.SOFT_NODE}: the text "true" is expected)'
 
 
-def _shortages(want: Want, card: Card, held: Use) -> list[tuple[int, int, str]]:
-    """What is missing on the card: how much, of how much in all, and of what."""
-    use = want.use
-    amounts = [(held.memory_mib + use.memory_mib, card.memory_mib, "MiB")]
-    if use.mode is Mode.SOFT:
-        amounts.append((held.core_percent + use.core_percent, WHOLE_CORE, "percent of compute"))
-    else:
-        amounts.append((held.ai_core + use.ai_core, card.ai_core, "AI core(s)"))
-        amounts.append((held.ai_cpu + use.ai_cpu, card.ai_cpu, "AI CPU(s)"))
-    return [(asked - total, total, unit) for asked, total, unit in amounts if asked > total]
-
-
-def _misses(node: Node, end: DeadEnd) -> list[_Miss]:
-    """The cards that do not take the slice, in the node's order."""
-    want = end.want
-    without_memory = replace(want, use=replace(want.use, memory_mib=0))
-    found = []
-    for card in node.cards:
-        held = end.held.get(card.uuid, NO_USE)
-        reason = obstacle(want, card, held, node.cordoned)
-        if reason is None:
-            continue
-        reasons: tuple[Reason, ...] = (reason,)
-        if reason is Reason.CARD_INSUFFICIENT_MEMORY:
-            # A card whose compute is given away is not near, however little memory is missing.
-            further = obstacle(without_memory, card, held, node.cordoned)
-            if further is not None and further is not reason:
-                reasons = (reason, further)
-        shortfall = sum(missing / max(1, total) for missing, total, _ in _shortages(want, card, held))
-        found.append(_Miss(card, reasons, max(_DISTANCE[reason] for reason in reasons), shortfall))
-    return found
+def _misses(node: Node, end: DeadEnd) -> list[Miss | None]:
+    """What speaks against each card, in the node's order."""
+    return [card_miss(end.want, card, end.held.get(card.uuid, NO_USE), node.cordoned) for card in node.cards]
 
 
 def _detail(want: Want, card: Card, held: Use, reasons: Sequence[Reason]) -> str:
-    amounts = [f"{missing} {unit}" for missing, _, unit in _shortages(want, card, held)]
+    amounts = [f"{missing} {unit}" for missing, _, unit in shortages(want, card, held)]
     texts = {
         Reason.CARD_TYPE_MISMATCH: _other_chip(want, card),
         Reason.CARD_NOT_HEALTH: "the device plugin reports a fault",
@@ -204,7 +127,7 @@ def _detail(want: Want, card: Card, held: Use, reasons: Sequence[Reason]) -> str
         Reason.EXCLUSIVE_CONFLICT: f"{held.slots} slice(s) are there, and the pod wants the card alone",
         Reason.CARD_COMPUTE_UNITS_EXHAUSTED: "all compute is given away, so that nothing is left to share",
     }
-    missing = [" and ".join(amounts) + " are missing"] if _DISTANCE[reasons[0]] is _Distance.SMALLER_SLICE else []
+    missing = [" and ".join(amounts) + " are missing"] if DISTANCE[reasons[0]] is Distance.SMALLER_SLICE else []
     return ", and ".join(missing + [texts[reason] for reason in reasons if reason in texts])
 
 
