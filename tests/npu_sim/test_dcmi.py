@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from tests.support.simulated_npu import MIB, Machine, flag
@@ -83,6 +85,37 @@ def test_npu_smi_prints_what_dcmi_says(machine: Machine) -> None:
         assert f"| {client.process.pid} " in result.stdout
     assert "0 / 1024" in machine.run("npu-smi").stdout
     assert machine.run("npu-smi", "set").returncode == 2
+
+
+def test_npu_smi_names_chips_and_their_driver(machine: Machine) -> None:
+    machine.state.unlink()
+    machine.tool("create", "cards=2", "driver=24.1.0", "sick=2")
+    rows = [line.split() for line in machine.run("npu-smi", "info", "-m").stdout.splitlines()]
+    assert [row[:3] for row in rows[1:]] == [["0", "0", "0"], ["0", "1", "-"], ["1", "0", "1"], ["1", "1", "-"]]
+    assert "Software Version               : 24.1.0" in machine.run("npu-smi", "info", "-t", "board", "-i", "1").stdout
+    dies = [machine.run("npu-smi", *"info -t board -c 0 -i".split(), card).stdout.splitlines()[-1] for card in "01"]
+    assert "VDie ID" in dies[0]
+    assert dies[0] != dies[1]
+    healths = [machine.run("npu-smi", *"info -t health -c 0 -i".split(), card).stdout.split()[-1] for card in "01"]
+    assert healths == ["OK", "Alarm"]
+
+
+def test_device_share_is_switched_by_who_says_yes_and_where_the_card_can(machine: Machine) -> None:
+    machine.state.unlink()
+    machine.tool("create", "cards=2", "unshareable=2")
+
+    def share(card: int, answer: str) -> tuple[int, str]:
+        command = [str(machine.folder / "npu-smi"), *"set -t device-share -c 0 -d 1 -i".split(), str(card)]
+        done = subprocess.run(
+            command, env=machine.environment(), input=answer, capture_output=True, text=True, check=False
+        )
+        told = machine.run("npu-smi", *"info -t device-share -c 0 -i".split(), str(card)).stdout
+        return done.returncode, told.split()[-1]
+
+    assert share(0, "N\n") == (1, "False")
+    assert share(0, "") == (1, "False")
+    assert share(0, "Y\n") == (0, "True")
+    assert share(1, "Y\n") == (1, "False")
 
 
 def test_tools_take_no_slot_of_the_machine(machine: Machine) -> None:

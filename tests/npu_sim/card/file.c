@@ -96,6 +96,7 @@ static int fill(int fd, struct sim_state **state) {
     sim_setting(&(*state)->settings, "stream_kib", "2048", true);
     sim_setting(&(*state)->settings, "arbiter", "fifo", true);
     sim_setting(&(*state)->settings, "chip", "Ascend910B3", true);
+    sim_setting(&(*state)->settings, "driver", "25.5.0", true);
     if (!settings_from_environment(&(*state)->settings))
         return -1;
     init_state(*state);

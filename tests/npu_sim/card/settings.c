@@ -5,7 +5,8 @@
 #include <string.h>
 
 const char *const sim_setting_names[] = {
-    "cards", "memory_mib", "kernel_us", "context_mib", "stream_kib", "arbiter", "chip", NULL,
+    "cards", "memory_mib", "kernel_us",   "context_mib", "stream_kib", "arbiter",
+    "sick",  "shared",     "unshareable", "chip",        "driver",     NULL,
 };
 
 static bool number(const char *text, uint64_t least, uint64_t most, uint64_t unit, _Atomic uint64_t *out) {
@@ -26,15 +27,15 @@ static bool arbiter(const char *text, _Atomic uint64_t *out) {
     return true;
 }
 
-static bool chip(const char *text, char out[NPU_SIM_NAME]) {
-    if (strncmp(text, "Ascend", 6) != 0 || strlen(text) >= NPU_SIM_NAME)
+static bool word(const char *text, const char *start, char out[NPU_SIM_NAME]) {
+    if (strncmp(text, start, strlen(start)) != 0 || strlen(text) >= NPU_SIM_NAME)
         return false;
     strcpy(out, text);
     return true;
 }
 
 bool sim_setting(struct sim_settings *settings, const char *name, const char *value, bool making) {
-    const uint64_t mib = 1 << 20;
+    const uint64_t mib = 1 << 20, every_card = (1 << NPU_SIM_CARDS) - 1;
     if (strcmp(name, "memory_mib") == 0)
         return number(value, 1, 1 << 24, mib, &settings->memory_bytes);
     if (strcmp(name, "kernel_us") == 0)
@@ -47,7 +48,15 @@ bool sim_setting(struct sim_settings *settings, const char *name, const char *va
         return arbiter(value, &settings->arbiter);
     if (strcmp(name, "cards") == 0)
         return making && number(value, 1, NPU_SIM_CARDS, 1, &settings->cards);
-    return strcmp(name, "chip") == 0 && making && chip(value, settings->chip);
+    if (strcmp(name, "sick") == 0)
+        return number(value, 0, every_card, 1, &settings->sick);
+    if (strcmp(name, "shared") == 0)
+        return number(value, 0, every_card, 1, &settings->shared);
+    if (strcmp(name, "unshareable") == 0)
+        return number(value, 0, every_card, 1, &settings->unshareable);
+    if (strcmp(name, "driver") == 0)
+        return making && word(value, "", settings->driver);
+    return strcmp(name, "chip") == 0 && making && word(value, "Ascend", settings->chip);
 }
 
 static bool listed(const uint32_t *ids, uint32_t count, uint64_t id) {

@@ -7,6 +7,8 @@
 
 #define DCMI_API __attribute__((visibility("default")))
 
+#define HEALTH_MAJOR_ALARM 2
+
 static int logic_of(int card, int device, int *logic) {
     int count;
     if (device != 0)
@@ -36,7 +38,9 @@ static int text(char *out, unsigned length, const char *value) {
 }
 
 DCMI_API int dcmi_get_driver_version(char *version, unsigned length) {
-    return text(version, length, "25.5.0");
+    char driver[32];
+    int code = npu_sim_dsmi_driver(driver);
+    return code ? code : text(version, length, driver);
 }
 
 DCMI_API int dcmi_get_dcmi_version(char *version, unsigned length) {
@@ -129,10 +133,38 @@ DCMI_API int dcmi_get_device_chip_info(int card, int device, struct dcmi_chip_in
 
 DCMI_API int dcmi_get_device_health(int card, int device, unsigned *health) {
     int logic;
+    bool sick;
     int code = health ? logic_of(card, device, &logic) : DCMI_INVALID_PARAMETER;
     if (!code)
-        *health = 0;
+        code = npu_sim_dsmi_sick((unsigned)card, &sick);
+    if (!code)
+        *health = sick ? HEALTH_MAJOR_ALARM : 0;
     return code;
+}
+
+DCMI_API int dcmi_get_device_die_v2(int card, int device, enum dcmi_die_type type, struct dcmi_die_id *die) {
+    int logic;
+    int code = die ? logic_of(card, device, &logic) : DCMI_INVALID_PARAMETER;
+    if (!code)
+        *die = (struct dcmi_die_id){{0x5349u << 16 | (unsigned)card, 0x42C711D4, 0x20B03704, 0x4A10C8D4, type}};
+    return code;
+}
+
+DCMI_API int dcmi_get_device_share_enable(int card, int device, int *enable) {
+    int logic;
+    bool shared;
+    int code = enable ? logic_of(card, device, &logic) : DCMI_INVALID_PARAMETER;
+    if (!code)
+        code = npu_sim_dsmi_shared((unsigned)card, &shared);
+    if (!code)
+        *enable = shared;
+    return code;
+}
+
+DCMI_API int dcmi_set_device_share_enable(int card, int device, int enable) {
+    int logic;
+    int code = enable == 0 || enable == 1 ? logic_of(card, device, &logic) : DCMI_INVALID_PARAMETER;
+    return code ? code : npu_sim_dsmi_share((unsigned)card, enable);
 }
 
 /* On 910B and 910_93 totals of exactly 7, 7.5, 14, 15 and 30 GB are told as the next round figure, with the difference

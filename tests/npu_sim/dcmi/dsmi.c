@@ -46,6 +46,43 @@ DSMI_API int npu_sim_dsmi_chip(char name[32]) {
     return 0;
 }
 
+DSMI_API int npu_sim_dsmi_driver(char version[32]) {
+    struct sim_state *state = machine();
+    if (!state)
+        return DCMI_DEVICE_NOT_EXIST;
+    memcpy(version, state->settings.driver, 32);
+    return 0;
+}
+
+DSMI_API int npu_sim_dsmi_sick(unsigned card, bool *sick) {
+    struct sim_state *state = machine();
+    if (!state)
+        return DCMI_DEVICE_NOT_EXIST;
+    *sick = atomic_load(&state->settings.sick) >> card & 1;
+    return 0;
+}
+
+DSMI_API int npu_sim_dsmi_shared(unsigned card, bool *shared) {
+    struct sim_state *state = machine();
+    if (!state)
+        return DCMI_DEVICE_NOT_EXIST;
+    *shared = atomic_load(&state->settings.shared) >> card & 1;
+    return 0;
+}
+
+DSMI_API int npu_sim_dsmi_share(unsigned card, bool share) {
+    struct sim_state *state = machine();
+    if (!state)
+        return DCMI_DEVICE_NOT_EXIST;
+    if (atomic_load(&state->settings.unshareable) >> card & 1)
+        return DCMI_NOT_SUPPORTED;
+    if (share)
+        atomic_fetch_or(&state->settings.shared, (uint64_t)1 << card);
+    else
+        atomic_fetch_and(&state->settings.shared, ~((uint64_t)1 << card));
+    return 0;
+}
+
 DSMI_API int dsmi_get_device_count(int *count) {
     struct sim_state *state = machine();
     uint32_t card;

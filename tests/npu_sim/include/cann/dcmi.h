@@ -2,6 +2,7 @@
 #ifndef CANN_DCMI_H
 #define CANN_DCMI_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define DCMI_INVALID_PARAMETER (-8001)
@@ -39,6 +40,13 @@ struct dcmi_proc_mem_info {
     unsigned long proc_mem_usage; /* bytes */
 };
 
+/* The die whose number names a chip for good. */
+enum dcmi_die_type { NDIE, VDIE };
+
+struct dcmi_die_id {
+    unsigned int soc_die[5];
+};
+
 int dcmi_init(void);
 int dcmi_get_driver_version(char *version, unsigned length);
 int dcmi_get_dcmi_version(char *version, unsigned length);
@@ -53,6 +61,9 @@ int dcmi_get_device_phyid_from_logicid(unsigned logic, unsigned *physical);
 int dcmi_get_device_logicid_from_phyid(unsigned physical, unsigned *logic);
 int dcmi_get_device_chip_info(int card, int device, struct dcmi_chip_info *info);
 int dcmi_get_device_health(int card, int device, unsigned *health);
+int dcmi_get_device_die_v2(int card, int device, enum dcmi_die_type type, struct dcmi_die_id *die);
+int dcmi_get_device_share_enable(int card, int device, int *enable);
+int dcmi_set_device_share_enable(int card, int device, int enable);
 int dcmi_get_device_hbm_info(int card, int device, struct dcmi_hbm_info *info);
 int dcmi_get_hbm_info(int card, int device, struct dcmi_hbm_info *info);
 int dcmi_get_device_memory_info_v3(int card, int device, struct dcmi_get_memory_info_stru *info);
@@ -76,6 +87,10 @@ int dsmi_get_device_utilization_rate(int logic, int type, unsigned *rate);
 /* Of the simulator: what a real libdcmi asks the driver for under other names. */
 int npu_sim_dsmi_physical(int logic, unsigned *card);
 int npu_sim_dsmi_chip(char name[32]);
+int npu_sim_dsmi_driver(char version[32]);
+int npu_sim_dsmi_sick(unsigned card, bool *sick);
+int npu_sim_dsmi_shared(unsigned card, bool *shared);
+int npu_sim_dsmi_share(unsigned card, bool share);
 int npu_sim_dsmi_processes(int logic, struct dcmi_proc_mem_info *processes, int *count);
 
 #endif

@@ -47,7 +47,7 @@
 #include <stdint.h>
 
 #define NPU_SIM_MAGIC     0x314d49535550ee4eull
-#define NPU_SIM_VERSION   1u
+#define NPU_SIM_VERSION   2u
 #define NPU_SIM_CARDS     16
 #define NPU_SIM_PROCESSES 512
 #define NPU_SIM_STREAMS   2048
@@ -62,7 +62,8 @@ enum sim_arbiter {
     SIM_ARBITER_ROUND_ROBIN, /* the streams of a card in turn */
 };
 
-/* Readable and writable at any time; the number of cards and the chip are fixed once the file is made. */
+/* Readable and writable at any time; the number of cards and the texts are fixed once the file is made. Sets of cards
+ * are bits. */
 struct sim_settings {
     _Atomic uint64_t cards;
     _Atomic uint64_t memory_bytes;  /* of each card */
@@ -70,7 +71,11 @@ struct sim_settings {
     _Atomic uint64_t arbiter;       /* enum sim_arbiter */
     _Atomic uint64_t context_bytes; /* device memory that a context costs */
     _Atomic uint64_t stream_bytes;  /* and a stream */
+    _Atomic uint64_t sick;          /* cards that the driver calls unhealthy */
+    _Atomic uint64_t shared;        /* cards that containers may share: device-share */
+    _Atomic uint64_t unshareable;   /* cards on which that cannot be switched */
     char chip[NPU_SIM_NAME];        /* as aclrtGetSocName names it */
+    char driver[NPU_SIM_NAME];      /* version of the driver */
 };
 
 struct sim_process {
