@@ -1,4 +1,4 @@
-# make setup | run | serve | test | native | torture | lint | bench | fuzz | fmt | clean; all of them work on a fresh checkout.
+# make setup | run | serve | test | test-torch | native | torture | lint | bench | fuzz | fmt | clean; all of them work on a fresh checkout.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # Two workers by default: the tests start servers of their own and the smallest machine has two cores.
 TEST_WORKERS ?= 2
 
-.PHONY: setup run serve test native programs lint bench fuzz fmt clean
+.PHONY: setup run serve test test-torch native programs torture lint bench fuzz fmt clean
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml
@@ -26,6 +26,20 @@ serve: setup
 
 test: setup programs
 	$(BIN)/python -m pytest -n $(TEST_WORKERS) $(PYTEST_ARGS)
+
+# The wheel of torch_npu on the simulated NPU, in a virtual environment of its own or by a Python that has it. Some 2 GB
+# are downloaded, and more where PIP_EXTRA_INDEX_URL does not name an index with torch for the processor alone.
+TORCH_VENV := build/torch
+TORCH_PYTHON ?= $(TORCH_VENV)/bin/python
+
+test-torch: setup programs $(filter $(TORCH_VENV)/bin/python,$(TORCH_PYTHON))
+	$(MAKE) -C tests/npu_sim torch ZIG='$(ZIG)' \
+	  TORCH_NPU="$$($(TORCH_PYTHON) -c 'import sysconfig; print(sysconfig.get_path("platlib"))')/torch_npu"
+	$(BIN)/python -m tests.torch.judge $(TORCH_PYTHON)
+
+$(TORCH_VENV)/bin/python:
+	$(PYTHON) -m venv $(TORCH_VENV)
+	$(TORCH_VENV)/bin/pip install --quiet torch==2.13.0 torch-npu==2.13.0 numpy PyYAML || { rm -rf $(TORCH_VENV); exit 1; }
 
 native: setup
 	$(MAKE) -C interceptor -j2 $@ ZIG='$(ZIG)'

@@ -7,12 +7,8 @@ by the mount namespace, the quota in the file that is mounted with the library.
 from __future__ import annotations
 
 import json
-import os
-import shlex
-import subprocess
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +17,7 @@ import pytest
 from tests.support import native
 from tests.support.containers import Container
 from tests.support.npu_client import MIB, OUT_OF_MEMORY, Client, Machine, client
+from tests.support.preload_file import mount_namespace, plugged
 from vnpu import names
 
 if TYPE_CHECKING:
@@ -32,17 +29,6 @@ if TYPE_CHECKING:
 QUOTA_MIB = 1024
 MOST = 600 * MIB
 LOADER = "/lib64/ld-linux-x86-64.so.2"
-
-
-@cache
-def namespace() -> tuple[str, ...]:
-    """What runs a command in a mount namespace of its own."""
-    user = () if os.geteuid() == 0 else ("--map-root-user",)
-    command = ("unshare", *user, "--mount")
-    probe = [*command, "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
-    if subprocess.run(probe, capture_output=True, check=False).returncode != 0:
-        pytest.skip("no mount namespace can be had here")
-    return command
 
 
 @dataclass
@@ -57,34 +43,13 @@ class Inside(Container):
         return Path(f"{inside}/root{names.REGION_PREFIX}{(inside / 'ns' / 'mnt').stat().st_ino}")
 
 
-def plugged(container: Container, quota: Path) -> tuple[str, ...]:
-    """What runs a command behind the mounts that a device plugin makes, beside a limiter, and with no environment but
-    what says where the simulated NPU is.
-    """
-    etc = shlex.quote(str(container.own))
-    seeds = [f"{name}={value}" for name, value in container.env.items() if name != names.ENV_REGION]
-    script = f"""
-mount -t tmpfs tmpfs {etc}
-cp -a /etc/. {etc}
-mkdir {etc}/vnpu
-touch {etc}{names.QUOTA_FILE.removeprefix("/etc")}
-echo {native.library()} > {etc}/ld.so.preload
-mount --bind {etc} /etc
-mount --bind {quota} {names.QUOTA_FILE}
-mount -o remount,bind,ro {names.QUOTA_FILE}
-mount -t tmpfs tmpfs /dev/shm
-env -i {shlex.join(seeds)} {native.limiter()} start
-env -i NPU_SIM_STATE="$NPU_SIM_STATE" LD_LIBRARY_PATH="$LD_LIBRARY_PATH" NPU_CLIENT="$NPU_CLIENT" "$@"
-env -i {native.limiter()} stop
-"""
-    return *namespace(), "sh", "-ec", script, "sh"
-
-
 @contextmanager
 def by_file(container: Container, machine: Machine, way: str) -> Iterator[tuple[Container, Client]]:
     """A client that the library reaches through /etc/ld.so.preload. Its quota is the file's, whatever the environment
     of the limiter says.
     """
+    if not mount_namespace():
+        pytest.skip("no mount namespace can be had here")
     quota = container.shared / "quota.json"
     quota.write_text(json.dumps({"memory_mib": QUOTA_MIB, "priority": 20}))
     container.memory = str(4 * QUOTA_MIB)
