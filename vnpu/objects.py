@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from vnpu.errors import InputError, key, path_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _ANNOTATIONS: Final = ("metadata", "annotations")
 
@@ -40,3 +40,19 @@ def annotations_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
 def annotation_path(name: str) -> str:
     """Where the annotation ``name`` of a pod or node stands, for errors."""
     return key(path_of(_ANNOTATIONS), name)
+
+
+def unique(pairs: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
+    """The mapping of these keys and values.
+
+    Raises:
+        InputError: a key stands twice.
+    """
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[Any] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise InputError("", name, "each key may stand once in a mapping")
+            seen.add(name)
+    return result
