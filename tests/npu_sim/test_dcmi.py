@@ -93,10 +93,14 @@ def test_npu_smi_names_chips_and_their_driver(machine: Machine) -> None:
     rows = [line.split() for line in machine.run("npu-smi", "info", "-m").stdout.splitlines()]
     assert [row[:3] for row in rows[1:]] == [["0", "0", "0"], ["0", "1", "-"], ["1", "0", "1"], ["1", "1", "-"]]
     assert "Software Version               : 24.1.0" in machine.run("npu-smi", "info", "-t", "board", "-i", "1").stdout
-    dies = [machine.run("npu-smi", *"info -t board -c 0 -i".split(), card).stdout.splitlines()[-1] for card in "01"]
+    dies = [
+        machine.run("npu-smi", *["info", "-t", "board", "-c", "0", "-i"], card).stdout.splitlines()[-1] for card in "01"
+    ]
     assert "VDie ID" in dies[0]
     assert dies[0] != dies[1]
-    healths = [machine.run("npu-smi", *"info -t health -c 0 -i".split(), card).stdout.split()[-1] for card in "01"]
+    healths = [
+        machine.run("npu-smi", *["info", "-t", "health", "-c", "0", "-i"], card).stdout.split()[-1] for card in "01"
+    ]
     assert healths == ["OK", "Alarm"]
 
 
@@ -105,11 +109,15 @@ def test_device_share_is_switched_by_who_says_yes_and_where_the_card_can(machine
     machine.tool("create", "cards=2", "unshareable=2")
 
     def share(card: int, answer: str) -> tuple[int, str]:
-        command = [str(machine.folder / "npu-smi"), *"set -t device-share -c 0 -d 1 -i".split(), str(card)]
+        command = [
+            str(machine.folder / "npu-smi"),
+            *["set", "-t", "device-share", "-c", "0", "-d", "1", "-i"],
+            str(card),
+        ]
         done = subprocess.run(
             command, env=machine.environment(), input=answer, capture_output=True, text=True, check=False
         )
-        told = machine.run("npu-smi", *"info -t device-share -c 0 -i".split(), str(card)).stdout
+        told = machine.run("npu-smi", *["info", "-t", "device-share", "-c", "0", "-i"], str(card)).stdout
         return done.returncode, told.split()[-1]
 
     assert share(0, "N\n") == (1, "False")
