@@ -21,8 +21,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from vnpu.chips import Chip, ChipTable
+    from vnpu.holdings import Holding
 
-__all__ = ("Ledger", "book", "held", "read_node")
+__all__ = ("Entry", "Ledger", "balance", "book", "entry", "held", "read_node")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one pod tells about the cards that it holds: read once, and booked as often as the books are made.
+
+    Attributes:
+        label: the pod, for sentences.
+        where: the node that it is bound to, else the one that a scheduler chose for it, else ``""``.
+        holdings: what it holds, chip by chip.
+        fault: why that cannot be told, ``""`` where it can.
+    """
+
+    label: str
+    where: str
+    holdings: tuple[Holding, ...] = ()
+    fault: str = ""
+
+    @property
+    def uuids(self) -> set[str]:
+        """The cards that it holds."""
+        return {uuid for holding in self.holdings for uuid in holding.uses}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +154,33 @@ def book(nodes: Iterable[Node], pods: Iterable[Mapping[str, Any]], chips: ChipTa
         pods: Pods as JSON, of any phase.
         chips: the chip table.
     """
+    return balance(nodes, (entry(pod, chips) for pod in pods))
+
+
+def entry(pod: Mapping[str, Any], chips: ChipTable) -> Entry:
+    """What one pod tells about the cards that it holds. No pod raises.
+
+    Args:
+        pod: the Pod as JSON, of any phase.
+        chips: the chip table.
+    """
+    label, where = _label(pod), _whereabouts(pod)
+    try:
+        return Entry(label, where, tuple(holdings(pod, chips)))
+    except FieldError as error:
+        return Entry(label, where, fault=f"{label}: {error}")
+
+
+def balance(nodes: Iterable[Node], entries: Iterable[Entry]) -> Ledger:
+    """The books of these nodes, from what their pods tell: :func:`book` in two steps.
+
+    Args:
+        nodes: as :func:`read_node` or an inventory gives them.
+        entries: what pods tell.
+    """
     books = _Books(tuple(nodes))
-    for pod in pods:
-        books.add(pod, chips)
+    for one in entries:
+        books.add(one)
     return books.close()
 
 
@@ -155,21 +202,17 @@ class _Books:
                     for name in (other, node.name):
                         self._reasons[name].append(f"card {card.uuid} is registered by {other} and {node.name}")
 
-    def add(self, pod: Mapping[str, Any], chips: ChipTable) -> None:
+    def add(self, pod: Entry) -> None:
         """Book one pod."""
-        label, where = _label(pod), _whereabouts(pod)
-        try:
-            found = holdings(pod, chips)
-        except FieldError as error:
-            self._notice(where)
-            self._blame(where, f"{label}: {error}")
-            return
-        if found:
-            self._notice(where)
-        for holding in found:
-            self._warnings += (f"{label}: {warning}" for warning in holding.warnings)
+        if pod.fault:
+            self._notice(pod.where)
+            self._blame(pod.where, pod.fault)
+        elif pod.holdings:
+            self._notice(pod.where)
+        for holding in pod.holdings:
+            self._warnings += (f"{pod.label}: {warning}" for warning in holding.warnings)
             for uuid, use in holding.uses.items():
-                self._book(label, where, holding.chip, uuid, use)
+                self._book(pod.label, pod.where, holding.chip, uuid, use)
 
     def _notice(self, where: str) -> None:
         """Count a pod that holds NPUs, or may hold some, on a node that was not given."""
