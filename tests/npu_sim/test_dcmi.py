@@ -93,13 +93,11 @@ def test_npu_smi_names_chips_and_their_driver(machine: Machine) -> None:
     rows = [line.split() for line in machine.run("npu-smi", "info", "-m").stdout.splitlines()]
     assert [row[:3] for row in rows[1:]] == [["0", "0", "0"], ["0", "1", "-"], ["1", "0", "1"], ["1", "1", "-"]]
     assert "Software Version               : 24.1.0" in machine.run("npu-smi", "info", "-t", "board", "-i", "1").stdout
-    dies = [
-        machine.run("npu-smi", *["info", "-t", "board", "-c", "0", "-i"], card).stdout.splitlines()[-1] for card in "01"
-    ]
+    dies = [machine.run("npu-smi", "info", "-t", "board", "-c", "0", "-i", card).stdout.split(":")[-1] for card in "01"]
     assert len(dies[0].split()) == len(dies[1].split()) == 5
     assert dies[0] != dies[1]
     healths = [
-        machine.run("npu-smi", *["info", "-t", "health", "-c", "0", "-i"], card).stdout.split()[-1] for card in "01"
+        machine.run("npu-smi", "info", "-t", "health", "-c", "0", "-i", card).stdout.split()[-1] for card in "01"
     ]
     assert healths == ["OK", "Alarm"]
 
