@@ -123,6 +123,8 @@ PRELOAD_FILE: Final = "/etc/ld.so.preload"
 PRELOAD_FILE_NAME: Final = "ld.so.preload"
 """In each version's directory below :data:`CORE_DIR` on the host; mounted at :data:`PRELOAD_FILE`."""
 QUOTA_FILE: Final = "/etc/vnpu/quota.json"
+QUOTAS_HOST: Final = "/usr/local/hami-vnpu-core/quotas"
+"""Host: one quota file for each soft container, out of the reach of its writable mounts."""
 REGION_PREFIX: Final = "/dev/shm/vnpu."  # noqa: S108 - the limiter makes it under a name that it owns, without following links
 """Followed by the inode of the container's mount namespace: its region."""
 REGISTRY_SUFFIX: Final = ".vnpu_registry"
@@ -140,6 +142,11 @@ def local_shm_host(pod_uid: str, container: str) -> str:
     return f"{CONTAINERS_HOST}/{pod_uid}_{container}"
 
 
+def quota_host(pod_uid: str, container: str) -> str:
+    """Host file that a container sees at :data:`QUOTA_FILE`."""
+    return f"{QUOTAS_HOST}/{pod_uid}_{container}.json"
+
+
 DRIVER_FILES_HOST: Final = (
     "/usr/local/Ascend/driver/lib64/driver",
     "/usr/local/Ascend/driver/version.info",
@@ -148,6 +155,12 @@ DRIVER_FILES_HOST: Final = (
 """What a container needs of the driver, where its installer puts it."""
 NPU_SMI_HOST: Final = ("/usr/local/Ascend/driver/tools/npu-smi", "/usr/local/sbin/npu-smi", "/usr/local/bin/npu-smi")
 """Where npu-smi may be, in the order in which it is looked for."""
+
+DCMI_HOST: Final = ("/usr/local/dcmi/libdcmi.so", "/usr/local/Ascend/driver/lib64/driver/libdcmi.so", "libdcmi.so")
+"""Where the driver's management library may be, in the order in which it is tried; the last asks the loader."""
+KUBELET_DEVICE_PLUGINS: Final = "/var/lib/kubelet/device-plugins"
+KUBELET_SOCKET: Final = "kubelet.sock"
+KUBELET_POD_RESOURCES: Final = "/var/lib/kubelet/pod-resources/kubelet.sock"
 
 # ---- Waiting
 
@@ -159,6 +172,12 @@ LIMITER_GONE_MS: Final = 30_000
 
 # ---- Nodes
 
+LEAST_DRIVER: Final = "25.5"
+"""The first driver that lets soft slices share a chip."""
+REPORT_S: Final = 30.0
+"""How often a device plugin looks at its node object, and answers HAMi's scheduler there."""
+HANDSHAKE_STALE_S: Final = 300.0
+"""Age at which a device plugin repeats a report that nobody asked for."""
 SOFT_SLOTS: Final = 10
 """Slices that a card offers on a soft node, unless the node says otherwise: the device plugin's ``softSlots``."""
 
