@@ -7,11 +7,15 @@ line on standard error.
 from __future__ import annotations
 
 import argparse
+import ipaddress
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from vnpu.errors import VnpuError
+from vnpu import terminal
+from vnpu.command_line import Parser, UsageError
+from vnpu.errors import VnpuError, shown
+from vnpu.fields import Form
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,15 +26,14 @@ UNUSABLE: Final = 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns its exit code."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
     try:
+        options = _parser().parse_args(arguments)
         if options.command == "preview":
             from webhook import preview  # noqa: PLC0415 - each command loads what it needs
 
             return preview.run(options.files, options.config, options.device_config)
         if (options.cert is None) != (options.key is None):
-            parser.error("--cert and --key belong together; without both a self-signed pair is made")
+            raise UsageError("--cert and --key belong together; without both a self-signed pair is made")
         from webhook import server  # noqa: PLC0415 - each command loads what it needs
 
         server.run(
@@ -46,14 +49,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         )
     except VnpuError as error:
-        sys.stderr.write(f"webhook: {error}\n")
+        terminal.complain(f"webhook: {error}")
         return UNUSABLE
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m webhook", description="Serve admission reviews over TLS.")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default %(default)s)")
+    parser = Parser(prog="python -m webhook", description="Serve admission reviews over TLS.")
+    parser.add_argument(
+        "--host", default="127.0.0.1", type=_host, help="address or name to listen on (default %(default)s)"
+    )
     parser.add_argument("--port", default=8443, type=_port, help="0 takes a free one (default %(default)s)")
     parser.add_argument("--cert", type=Path, metavar="FILE", help="PEM chain to serve (default: self-signed)")
     parser.add_argument("--key", type=Path, metavar="FILE", help="PEM key of the certificate")
@@ -80,6 +85,18 @@ def _add_configuration(parser: argparse.ArgumentParser, default: str | None = No
     )
 
 
+def _host(text: str) -> str:
+    """An address, also in the brackets that it has in a URL, or a name."""
+    host = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        if Form.SUBDOMAIN.fits(text.lower()):
+            return text
+    allowed = "an address or the name of this machine is expected; 0.0.0.0 or :: listens on all of its addresses"
+    raise argparse.ArgumentTypeError(f"{shown(text)}: {allowed}")
+
+
 def _port(text: str) -> int:
     return _whole(text, 0, 65535)
 
@@ -90,7 +107,7 @@ def _positive(text: str) -> int:
 
 def _whole(text: str, low: int, high: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(high)) and low <= int(text) <= high):
-        raise argparse.ArgumentTypeError(f"{text}: a whole number from {low} to {high} is allowed")
+        raise argparse.ArgumentTypeError(f"{shown(text)}: a whole number from {low} to {high} is allowed")
     return int(text)
 
 

@@ -65,7 +65,7 @@ def run(files: Sequence[Path], settings_file: Path | None, device_config_file: P
     """
     loaded = config.load(settings_file, device_config_file)
     for warning in loaded.warnings:
-        sys.stderr.write(f"webhook: {warning}\n")
+        terminal.complain(f"webhook: {warning}")
     refused = False
     for path in files:
         for document in documents.read(path):

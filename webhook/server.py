@@ -157,10 +157,18 @@ def _application(loaded: config.Loaded, metrics_folder: Path | None) -> Flask:
 
 @contextmanager
 def private_folder() -> Iterator[Path]:
-    """A folder that only this user may enter; it is removed by the process that made it, not by its workers."""
+    """A folder that only this user may enter; it is removed by the process that made it, not by its workers.
+
+    Raises:
+        InputError: there is no place for it.
+    """
     # Until gunicorn has its own handler: SIGTERM must not leave the folder behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    folder = Path(tempfile.mkdtemp(prefix="vnpu-webhook-"))
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="vnpu-webhook-"))
+    except OSError as error:  # a read-only root without a volume at /tmp
+        allowed = "a temporary folder that can be written to is expected; TMPDIR names another"
+        raise InputError("", error.strerror or str(error), allowed) from error
     owner = os.getpid()
     try:
         yield folder

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from vnpu import terminal
+from vnpu.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,3 +46,28 @@ def test_a_reader_that_leaves_ends_nothing_but_the_block(monkeypatch: pytest.Mon
 def test_other_faults_are_not_hidden() -> None:
     with pytest.raises(KeyError), terminal.output():
         raise KeyError
+
+
+def test_a_device_that_is_full_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open("/dev/full", "w") as stream:  # noqa: PTH123 - a device, not a path of ours
+        monkeypatch.setattr(sys, "stdout", stream)
+        with pytest.raises(InputError, match=r"standard output.*No space left"), terminal.output() as out:
+            out.write("report")
+
+
+def test_an_output_that_is_closed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(InputError, match="closed"), terminal.output():
+        pytest.fail("there is no output")
+
+
+def test_complaints_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.complain("a\nb\x1b")
+    assert capsys.readouterr().err == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}\n"
+
+
+@pytest.mark.parametrize("closing", ["2>&-", "2>/dev/full"])
+def test_a_complaint_that_nobody_takes_changes_nothing(closing: str) -> None:
+    program = "import sys; from vnpu import terminal; terminal.complain('lost'); sys.exit(2)"
+    done = subprocess.run(["sh", "-c", f'"$0" -c "$1" {closing}', sys.executable, program], check=False)
+    assert done.returncode == 2

@@ -279,12 +279,6 @@ class TestStart:
         code, text = refused("--cert", str(pair["cert"]), "--key", str(pair["key"]))
         check_one_line(code, text, "not encrypted")
 
-    @pytest.mark.parametrize("option", ["--cert", "--key"])
-    def test_certificate_and_key_belong_together(self, option: str) -> None:
-        code, text = refused(option, "file")
-        assert code == 2
-        assert "--cert and --key belong together" in text
-
     @pytest.mark.parametrize(
         ("option", "content", "word"),
         [
@@ -314,21 +308,6 @@ class TestStart:
     def test_a_host_that_is_not_ours(self) -> None:
         code, text = refused("--host", "192.0.2.1")
         check_one_line(code, text, "192.0.2.1")
-
-    @pytest.mark.parametrize(
-        ("option", "value", "allowed"),
-        [
-            ("--port", "65536", "0 to 65535"),
-            ("--port", "x", "0 to 65535"),
-            ("--workers", "0", "1 to 9999"),
-            ("--threads", "-1", "1 to 9999"),
-            ("--threads", "1" * 5000, "1 to 9999"),
-        ],
-    )
-    def test_numbers_out_of_their_range(self, option: str, value: str, allowed: str) -> None:
-        code, text = refused(f"{option}={value}")
-        assert code == 2
-        assert f"argument {option}: {value}: a whole number from {allowed} is allowed" in text
 
 
 def check_one_line(code: int, text: str, word: str) -> None:

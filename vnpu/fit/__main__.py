@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from vnpu import terminal
-from vnpu.errors import VnpuError, printable
+from vnpu.errors import VnpuError
 from vnpu.fit import arguments, inputs, render
 from vnpu.fit.progress import watched
 
@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with terminal.output() as stream:
             render.write(report, options.output, stream, warnings=not options.quiet)
     except VnpuError as error:
-        sys.stderr.write(printable(f"error: {error}") + "\n")
+        terminal.complain(f"error: {error}")
         return BAD_INPUT
     return SOME_UNPLACED if report.plan.unplaced else ALL_PLACED
 

@@ -6,12 +6,13 @@ import argparse
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 from vnpu import quantity
 from vnpu.annotations.policies import CardPolicy, NodePolicy
+from vnpu.command_line import Parser, UsageError
 from vnpu.documents import STANDARD_INPUT
-from vnpu.errors import QuantityError, VnpuError
+from vnpu.errors import QuantityError
 from vnpu.fit.inventory import MOST_CARDS
 from vnpu.fit.workloads import MOST_PODS
 
@@ -26,10 +27,6 @@ examples:
   python -m vnpu.fit --nodes nodes.yaml --running pods.json app.yaml job.yaml
   kubectl get nodes -o json | python -m vnpu.fit --nodes - app.yaml -o json
 """
-
-
-class UsageError(VnpuError):
-    """A command line that makes no sense."""
 
 
 class Output(StrEnum):
@@ -128,15 +125,8 @@ def _check(options: Options) -> None:
         raise UsageError("standard input (-) can be read once only")
 
 
-class _Parser(argparse.ArgumentParser):
-    """Raises where argparse would print its usage and exit."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} (see --help)")
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="python -m vnpu.fit",
         description="Plan offline which pods go to which NPU cards, by the rules of admission and fit.",
         epilog=_EPILOG,

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from vnpu import configuration, documents, ledger
-from vnpu.fit.arguments import UsageError
+from vnpu.command_line import UsageError
 from vnpu.fit.nodes import NodeList, running_pods
 from vnpu.fit.report import Planner
 from vnpu.fit.workloads import Reception

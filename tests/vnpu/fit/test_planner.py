@@ -281,6 +281,22 @@ def test_a_reader_that_goes_away_is_no_fault() -> None:
     assert (child.returncode, err) == (0, b"")
 
 
+@pytest.mark.parametrize("output", [">/dev/full", ">&-"])
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_an_output_that_takes_nothing_is_one_line(form: str, output: str) -> None:
+    planner = '"$0" -m vnpu.fit --card Ascend910B3x64 --slice 8192x9 -o'
+    child = subprocess.run(
+        ["sh", "-c", f"{planner} {form} {output}", sys.executable],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert child.returncode == 2
+    assert child.stderr.startswith("error: standard output: ")
+    assert child.stderr.count("\n") == 1
+
+
 def test_a_terminal_without_unicode_gets_question_marks(tmp_path: Path) -> None:
     (tmp_path / "pod.json").write_text(json.dumps(pod("\N{SNOWMAN}", memory=8192, core=1)))
     command = ("-m", "vnpu.fit", "--card", "Ascend910B3", str(tmp_path / "pod.json"))
