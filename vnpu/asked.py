@@ -7,14 +7,15 @@ amounts, of which the mode says how large they may be. What makes no sense is a 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vnpu import quantity
 from vnpu.cards import WHOLE_CORE
 from vnpu.chips import Chip, ChipTable, ResourceKind
 from vnpu.containers import Container, Named, resources
-from vnpu.errors import FieldError, InputError, RequestError, key, shown
+from vnpu.errors import FieldError, InputError, QuantityError, RequestError, key, shown
 from vnpu.mode import Mode
 
 if TYPE_CHECKING:
@@ -162,12 +163,49 @@ def numbers(found: Found, mode: Mode | None) -> Reading:
             continue
         try:
             amounts[kind] = quantity.whole(named.value, named.path, low=1, high=high, unit=unit)
-        except FieldError as fault:
+        except QuantityError as fault:
+            if kind is ResourceKind.MEMORY:
+                several = chip.super_pod or amounts.get(ResourceKind.COUNT, 1) > 1
+                meant = _meant(named.value, chip.memory_factor, high, parts=mode is not Mode.HARD or not several)
+                fault = QuantityError(fault.path, fault.value, f"{fault.allowed}{meant}")
             faults.append(fault)
     if faults or mode is None:
         return Reading(None, faults)
     count, memory, core = (amounts.get(kind) for kind in (ResourceKind.COUNT, ResourceKind.MEMORY, ResourceKind.CORE))
     return Reading(Asked(found.container, mode, chip, count, memory, core, found.named), faults)
+
+
+def _meant(value: Any, factor: int, high: int, *, parts: bool) -> str:
+    """What somebody meant who wrote bytes: 16Gi asks for 17179869184 of a resource that counts MiB.
+
+    Args:
+        value: what is written.
+        factor: MiB in a unit of the resource.
+        high: the most units that are allowed.
+        parts: whether a part of a card may be asked for.
+    """
+    try:
+        number = quantity.parse(value)
+    except QuantityError:
+        return ""
+    mib = number / quantity.MIB
+    if mib < 1 or number <= high:
+        return ""
+    low, top = math.floor(mib), math.ceil(mib)
+    amount = f"{top} MiB" if low == top else f"more than {low} and less than {top} MiB"
+    units = math.ceil(mib / factor)
+    if units > high:
+        remedy = "more than there is"
+    elif not parts:
+        remedy = "and several cards come as whole cards: leave the memory out"
+    else:
+        remedy = f"write {units}" if units * factor == mib else f"rounded up, write {units}"
+        remedy += f" (for {units * factor} MiB)" if factor > 1 else ""
+    return f"; the unit is {_unit(factor)} already: {value} is {amount}, {remedy}"
+
+
+def _unit(factor: int) -> str:
+    return "MiB" if factor == 1 else f"{factor} MiB"
 
 
 def _ranges(chip: Chip, mode: Mode | None) -> tuple[tuple[ResourceKind, int, str], ...]:
@@ -176,9 +214,10 @@ def _ranges(chip: Chip, mode: Mode | None) -> tuple[tuple[ResourceKind, int, str
     A hard slice of more than slices may hold together is the whole card.
     """
     largest_mib = chip.memory_allocatable_mib if mode is Mode.SOFT else chip.memory_capacity_mib
-    unit = "MiB" if chip.memory_factor == 1 else f"units of {chip.memory_factor} MiB"
+    unit = _unit(chip.memory_factor)
+    units = unit if chip.memory_factor == 1 else f"units of {unit}"
     return (
         (ResourceKind.COUNT, quantity.INT32_MAX, "card(s)"),
-        (ResourceKind.MEMORY, largest_mib // chip.memory_factor, unit),
+        (ResourceKind.MEMORY, largest_mib // chip.memory_factor, units),
         (ResourceKind.CORE, WHOLE_CORE, "percent of a card"),
     )

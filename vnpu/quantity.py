@@ -18,7 +18,8 @@ from vnpu.errors import QuantityError
 INT32_MAX: Final = 2**31 - 1
 """The largest count, MiB or percent: HAMi, Volcano and the device plugin keep them in 32 bits."""
 
-_MIB: Final = 2**20
+MIB: Final = 2**20
+"""Bytes."""
 _LONGEST_TEXT: Final = 64
 _LARGEST_EXPONENT: Final = 40
 """Above every number that Kubernetes can hold (it stops at 2**63); a larger exponent would only cost time."""
@@ -89,8 +90,7 @@ def whole(value: Any, path: str = "", *, low: int, high: int, unit: str = "") ->
         unit: what the number counts, for the error, for example ``"MiB"``.
 
     Raises:
-        QuantityError: not a quantity, not whole, or out of the range. Where the unit is MiB and the number makes sense
-            only as bytes, the message says how many MiB were meant.
+        QuantityError: not a quantity, not whole, or out of the range.
     """
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
         plain = int(value)  # the spelling of nearly every request, without the cost of a fraction
@@ -101,13 +101,8 @@ def whole(value: Any, path: str = "", *, low: int, high: int, unit: str = "") ->
         return int(number)
     unit_text = f" {unit}" if unit else ""
     allowed = f"a whole number from {low} to {high}{unit_text} is allowed"
-    if number.denominator == 1 and str(value) != str(number) and number < _MIB:
+    if number.denominator == 1 and str(value) != str(number) and number < MIB:
         allowed += f"; {value} is {number}"  # the API server spells 70000 as 70k
-    if unit == "MiB" and number >= _MIB and number > high:
-        # 16Gi asks for 17179869184 of a resource that counts MiB: say what the user meant.
-        meant = -(-number // _MIB)
-        allowed += "; the unit is MiB already"
-        allowed += f": {value} is {meant} MiB, " + (f"write {meant}" if meant <= high else "more than there is")
     raise QuantityError(path, value, allowed)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support.chips import chip_named
 from tests.support.pods import CHIP, CORE, MEMORY, container
 from vnpu import asked
-from vnpu.chips import DEFAULT_CHIPS, ResourceKind
+from vnpu.chips import DEFAULT_CHIPS, ChipTable, ResourceKind
 from vnpu.containers import containers
 from vnpu.mode import Mode
 from vnpu.request import complete
@@ -126,3 +127,75 @@ def test_the_order_of_keys_decides_nothing(names: list[str]) -> None:
         "[huawei.com/Ascend910B4-memory]",
     }
     assert all("Ascend910B3 is there" in str(fault) or MEMORY in fault.path for fault in reading.faults)
+
+
+def refused(memory: Any, word: str = "Ascend910B3", factor: int = 1, mode: Mode = Mode.SOFT, count: int = 1) -> str:
+    chip = replace(chip_named(word), memory_factor=factor)
+    limits = {chip.resource_name: count, chip.memory_name: memory}
+    (one,) = containers({"spec": {"containers": [container(resources={"limits": limits})]}})
+    (fault,) = asked.numbers(asked.find(one, ChipTable((chip,))), mode).faults
+    assert fault.path == f"{PLACE}.limits[{chip.memory_name}]"
+    assert fault.value == memory
+    return fault.allowed
+
+
+@pytest.mark.parametrize(
+    ("memory", "meant"),
+    [
+        ("16Gi", "16Gi is 16384 MiB, write 16384"),
+        ("8192Mi", "8192Mi is 8192 MiB, write 8192"),
+        (17179869184, "17179869184 is 16384 MiB, write 16384"),
+        ("1500Ki", "1500Ki is more than 1 and less than 2 MiB, rounded up, write 2"),
+        ("8G", "8G is more than 7629 and less than 7630 MiB, rounded up, write 7630"),
+        ("1Ti", "1Ti is 1048576 MiB, more than there is"),
+    ],
+)
+def test_bytes_are_refused_with_the_mib_that_were_meant(memory: Any, meant: str) -> None:
+    assert refused(memory) == f"a whole number from 1 to 65536 MiB is allowed; the unit is MiB already: {meant}"
+
+
+@pytest.mark.parametrize(
+    ("memory", "meant"),
+    [
+        ("16Gi", "16Gi is 16384 MiB, write 16 (for 16384 MiB)"),
+        ("1500Mi", "1500Mi is 1500 MiB, rounded up, write 2 (for 2048 MiB)"),
+        ("65Gi", "65Gi is 66560 MiB, more than there is"),
+    ],
+)
+def test_bytes_where_the_unit_is_a_factor(memory: Any, meant: str) -> None:
+    allowed = "a whole number from 1 to 64 units of 1024 MiB is allowed; the unit is 1024 MiB already: "
+    assert refused(memory, factor=1024) == allowed + meant
+
+
+@pytest.mark.parametrize("memory", ["70000", "70k", "0", "-1", "0.5", "x", "1023Ki", None, True, []])
+def test_what_nobody_means_as_bytes_is_not_told_as_bytes(memory: Any) -> None:
+    assert "already" not in refused(memory)
+
+
+@pytest.mark.parametrize(("word", "count"), [("Ascend910C", 1), ("Ascend910B3", 2)])
+def test_bytes_for_several_hard_cards_are_told_without_a_figure_that_would_be_refused_too(
+    word: str, count: int
+) -> None:
+    told = refused("16Gi", word, mode=Mode.HARD, count=count)
+    assert told.endswith("16Gi is 16384 MiB, and several cards come as whole cards: leave the memory out")
+    assert "write 16384" in refused("16Gi", word, mode=Mode.SOFT, count=count)
+
+
+@given(st.integers(2**20, 2**40), st.sampled_from([1, 2, 3, 1024]))
+def test_the_figure_that_is_proposed_holds_what_was_meant_and_is_the_smallest(meant: int, factor: int) -> None:
+    told = refused(str(meant), factor=factor)
+    found = re.search(r"write (\d+)", told)
+    if found is None:
+        assert told.endswith("more than there is")
+        assert -(-meant // (factor * 2**20)) > 65536 // factor
+        return
+    units = int(found[1])
+    assert (units - 1) * factor * 2**20 < meant <= units * factor * 2**20
+    assert ("rounded up" in told) == (meant != units * factor * 2**20)
+    assert asked.numbers(found_with(units, factor), Mode.SOFT).faults == []
+
+
+def found_with(units: int, factor: int) -> Found:
+    chip = replace(chip_named("Ascend910B3"), memory_factor=factor)
+    (one,) = containers({"spec": {"containers": [container(resources={"limits": {chip.memory_name: units}})]}})
+    return asked.find(one, ChipTable((chip,)))

@@ -78,19 +78,6 @@ def test_everything_else_is_refused(bad: Any) -> None:
     assert str(caught.value).startswith("here: ")
 
 
-@pytest.mark.parametrize(
-    ("spelling", "meant"), [("16Gi", "16384"), ("8192Mi", "8192"), ("1Gi", "1024"), ("8G", "7630")]
-)
-def test_bytes_are_refused_with_the_mib_that_were_meant(spelling: str, meant: str) -> None:
-    with pytest.raises(QuantityError, match=rf"MiB.*write {meant}$"):
-        quantity.whole(spelling, low=1, high=CAPACITY, unit="MiB")
-
-
-def test_more_bytes_than_a_card_has_are_not_offered_as_a_remedy() -> None:
-    with pytest.raises(QuantityError, match="1048576 MiB, more than there is"):
-        quantity.whole("1Ti", low=1, high=CAPACITY, unit="MiB")
-
-
 SUFFIXES = {
     "n": Fraction(1, 10**9),
     "u": Fraction(1, 10**6),

@@ -11,7 +11,7 @@ from vnpu.admission.settings import DevicePlugin, UnknownChips
 from vnpu.annotations import policies
 from vnpu.chips import ResourceKind
 from vnpu.containers import ContainerKind
-from vnpu.errors import FieldError, RequestError, did_you_mean, key, shown
+from vnpu.errors import ABSENT, FieldError, RequestError, did_you_mean, key, shown
 from vnpu.mode import Mode
 
 if TYPE_CHECKING:
@@ -136,10 +136,12 @@ def _soft_cards(completion: Completion, settings: Settings, limit: int) -> Itera
     for completed in completion.slices:
         wanted = completed.slice
         if wanted.count > limit:
-            module = f"; {wanted.chip.common_word} goes in modules of two cards" if wanted.chip.super_pod else ""
+            word = wanted.chip.common_word
+            module = f"; {word} goes in modules of two cards (1 becomes 2)" if wanted.chip.super_pod else ""
+            written = completed.asked.count
             fault = RequestError(
                 completed.asked.path(ResourceKind.COUNT),
-                wanted.count,
+                ABSENT if written is None else written,
                 f"a soft container may ask for at most {limit} card(s) (setting maxSoftCards{why}){module}; for whole "
                 f"cards set the annotation {names.MODE}: {Mode.HARD.value} and leave memory and core out",
             )
