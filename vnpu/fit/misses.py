@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from vnpu.cards import WHOLE_CORE
@@ -141,6 +143,12 @@ def tally_cards(want: Want, misses: Sequence[Miss | None], *, given_up: bool = F
 
 def _tally(reasons: Counter[Reason], cards: int, distance: tuple[float, ...]) -> Tally:
     total = max(1, cards)
-    counted = {reason: count for reason, count in sorted(reasons.items()) if count}
-    text = ", ".join(sorted(f"{count}/{total} {reason}" for reason, count in counted.items()))
+    counted, text = _told(tuple(sorted(reasons.items())), total)
     return Tally(counted, total, text, distance)
+
+
+@lru_cache(4096)
+def _told(reasons: tuple[tuple[Reason, int], ...], total: int) -> tuple[Mapping[Reason, int], str]:
+    """The counts and their text, made once for all nodes that are refused alike."""
+    counted = MappingProxyType({reason: count for reason, count in reasons if count})
+    return counted, ", ".join(sorted(f"{count}/{total} {reason}" for reason, count in counted.items()))

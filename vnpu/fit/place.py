@@ -60,7 +60,7 @@ def place(
             continue
         if not most_connection:
             return answer
-        candidate = (rank - _connection(answer), position, answer)
+        candidate = (rank - connection_of(answer), position, answer)
         if found is None or candidate[:2] < found[:2]:
             found = candidate
     return _unplaced(task, nodes, used, misses) if found is None else found[2]
@@ -79,7 +79,8 @@ def _unplaced(task: Task, nodes: Sequence[Node], used: Mapping[str, Use], misses
     )
 
 
-def _connection(placement: Placement) -> float:
+def connection_of(placement: Placement) -> float:
+    """How well the cards of each container are connected, together: see :func:`vnpu.fit.scores.connection`."""
     return sum(
         connection(asked.slice.chip, [share.card for share in given.cards])
         for asked, given in zip(placement.pod.containers, placement.containers, strict=True)

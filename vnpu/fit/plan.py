@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vnpu.annotations import policies
-from vnpu.cards import NO_USE
 from vnpu.fit.answers import CardStatus, Placement, Plan, Reason, Unplaced
-from vnpu.fit.place import place
+from vnpu.fit.index import Index
 from vnpu.fit.policy import Policy
 
 if TYPE_CHECKING:
@@ -54,65 +53,37 @@ def plan(
         AnnotationError: a policy, or a card list of a pod, is malformed.
     """
     policy = Policy(policies.node_policy(node_policy, "node_policy"), policies.card_policy(card_policy, "card_policy"))
-    cluster = _Cluster(nodes, used, policy)
+    index = Index(nodes, used, policy)
     placements: list[Placement] = []
     left_over: list[Unplaced] = []
     for workload in workloads:
-        answers = [cluster.add(pod) for pod in workload.pods if pod.asks]
+        answers = [_take(index, pod) for pod in workload.pods if pod.asks]
         placed = [answer for answer in answers if isinstance(answer, Placement)]
         ready = len(placed) + sum(not pod.asks for pod in workload.pods)
         if ready < workload.min_available and workload.min_available > 1:
             for placement in placed:
-                cluster.remove(placement)
+                index.release(placement)
             left_over += _gang_refused(answers, ready, workload.min_available)
         else:
             placements += placed
             left_over += [answer for answer in answers if isinstance(answer, Unplaced)]
-    return Plan(str(node_policy), str(card_policy), tuple(placements), tuple(left_over), cluster.status())
+    return Plan(str(node_policy), str(card_policy), tuple(placements), tuple(left_over), _status(index))
 
 
-class _Cluster:
-    """The nodes and what is held of their cards, while a plan is made."""
-
-    def __init__(self, nodes: Sequence[Node], used: Mapping[str, Use], policy: Policy) -> None:
-        self._nodes = nodes
-        self._used = dict(used)
-        self._policy = policy
-        self._refused: Unplaced | None = None
-
-    def add(self, request: PodRequest) -> Placement | Unplaced:
-        if self._refused is not None and _ask_the_same(self._refused.pod, request):
-            return replace(self._refused, pod=request)
-        answer = place(request, self._nodes, self._used, self._policy)
-        if isinstance(answer, Unplaced):
-            self._refused = answer
-        else:
-            for uuid, use in answer.holds().items():
-                self._change(uuid, self._held(uuid).plus(use))
-        return answer
-
-    def remove(self, placement: Placement) -> None:
-        for uuid, use in placement.holds().items():
-            self._change(uuid, self._held(uuid).minus(use))
-
-    def status(self) -> tuple[CardStatus, ...]:
-        return tuple(
-            CardStatus(node.name, card, held.mode, held)
-            for node in self._nodes
-            for card in sorted(node.cards, key=lambda card: (card.index, card.uuid))
-            for held in (self._held(card.uuid),)
-        )
-
-    def _held(self, uuid: str) -> Use:
-        return self._used.get(uuid, NO_USE)
-
-    def _change(self, uuid: str, use: Use) -> None:
-        self._used[uuid] = use
-        self._refused = None  # the replicas of one workload are refused for the same reason until something changes
+def _take(index: Index, request: PodRequest) -> Placement | Unplaced:
+    answer = index.place(request)
+    if isinstance(answer, Placement):
+        index.hold(answer)
+    return answer
 
 
-def _ask_the_same(one: PodRequest, other: PodRequest) -> bool:
-    return (one.mode, one.containers, one.annotations) == (other.mode, other.containers, other.annotations)
+def _status(index: Index) -> tuple[CardStatus, ...]:
+    return tuple(
+        CardStatus(node.name, card, held.mode, held)
+        for node in index.nodes
+        for card in node.cards
+        for held in (index.held(card.uuid),)
+    )
 
 
 def _gang_refused(answers: Sequence[Placement | Unplaced], ready: int, needed: int) -> list[Unplaced]:

@@ -16,14 +16,16 @@ from vnpu.fit.answers import CardShare, CardVerdict, ContainerPlacement, NodeRef
 from vnpu.fit.choice import MODULE
 from vnpu.fit.laws import Want
 from vnpu.fit.messages import node_verdicts, refuse_cards, refuse_node, verdicts
+from vnpu.fit.misses import card_miss, tally_cards, tally_node
 from vnpu.fit.policy import DEFAULT_POLICY, Policy
 from vnpu.fit.search import DeadEnd, arrange
 from vnpu.mode import Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from vnpu.cards import Node, Use
+    from vnpu.cards import Card, Node, Use
+    from vnpu.fit.misses import Tally
     from vnpu.request import PodRequest, SliceRequest
 
 
@@ -119,11 +121,14 @@ def node_obstacle(task: Task, node: Node, used: Mapping[str, Use]) -> Reason | N
 def try_cards(task: Task, node: Node, used: Mapping[str, Use]) -> Placement | DeadEnd:
     """The pod on the cards of a node without an obstacle, or where the search for them ended."""
     found = arrange(task.wants, node, used, task.policy)
-    if isinstance(found, DeadEnd):
-        return found
-    cards = iter(found)
+    return found if isinstance(found, DeadEnd) else put(task.request, node, found)
+
+
+def put(request: PodRequest, node: Node, cards: Iterable[Sequence[Card]]) -> Placement:
+    """The pod on these cards of the node: those of each container that asks for some, in the order of the pod."""
+    each = iter(cards)
     return Placement(
-        task.request,
+        request,
         node.name,
         tuple(
             ContainerPlacement(
@@ -131,10 +136,10 @@ def try_cards(task: Task, node: Node, used: Mapping[str, Use]) -> Placement | De
                 ()
                 if (wanted := container.slice) is None
                 else tuple(
-                    CardShare(card, wanted.memory_mib, wanted.core_percent, wanted.template) for card in next(cards)
+                    CardShare(card, wanted.memory_mib, wanted.core_percent, wanted.template) for card in next(each)
                 ),
             )
-            for container in task.request.containers
+            for container in request.containers
         ),
     )
 
@@ -148,14 +153,28 @@ def refuse(task: Task, node: Node, used: Mapping[str, Use], miss: Miss) -> NodeR
         used: what is held of each card, by UUID.
         miss: why the pod was not put there.
     """
-    several_containers = len(task.wants) > 1
-    if isinstance(miss, DeadEnd):
-        return refuse_cards(node, miss, several_containers=several_containers)
-    for want in task.wants:
-        # A node that is none for such pods at all is told so, whatever else speaks against it.
-        if sum(card.chip == want.word for card in node.cards) < want.count:
-            return refuse_cards(node, DeadEnd(want, used), several_containers=several_containers)
-    return refuse_node(node, miss)
+    told = told_miss(task, node, used, miss)
+    if isinstance(told, DeadEnd):
+        return refuse_cards(node, told, several_containers=len(task.wants) > 1)
+    return refuse_node(node, told)
+
+
+def tally(task: Task, node: Node, used: Mapping[str, Use], miss: Miss) -> Tally:
+    """The same in numbers."""
+    told = told_miss(task, node, used, miss)
+    if not isinstance(told, DeadEnd):
+        return tally_node(told, len(node.cards))
+    misses = [card_miss(told.want, card, told.held.get(card.uuid, NO_USE), node.cordoned) for card in node.cards]
+    return tally_cards(told.want, misses, given_up=told.given_up)
+
+
+def told_miss(task: Task, node: Node, used: Mapping[str, Use], miss: Miss) -> Miss:
+    """What people are told: a node that is none for such pods at all is told so, whatever else speaks against it."""
+    if isinstance(miss, Reason):
+        for want in task.wants:
+            if sum(card.chip == want.word for card in node.cards) < want.count:
+                return DeadEnd(want, used)
+    return miss
 
 
 def explain(
