@@ -1,4 +1,4 @@
-# make setup | run | serve | test | test-torch | native | torture | lint | bench | fuzz | fmt | clean; all of them work on a fresh checkout.
+# make setup | run | serve | test | test-cluster | test-torch | native | torture | lint | bench | fuzz | fmt | clean; all of them work on a fresh checkout.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,7 +7,8 @@ STAMP := $(VENV)/.installed
 # Two workers by default: the tests start servers of their own and the smallest machine has two cores.
 TEST_WORKERS ?= 2
 
-.PHONY: setup run serve test test-torch native programs torture lint bench fuzz fmt clean
+# helm is a folder as well.
+.PHONY: helm setup run serve test test-torch native programs torture lint bench fuzz fmt clean
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml
@@ -24,8 +25,17 @@ run: setup
 serve: setup
 	$(BIN)/python -m webhook --host 127.0.0.1 --port 8443
 
-test: setup programs
+test: setup programs helm
 	$(BIN)/python -m pytest -n $(TEST_WORKERS) $(PYTEST_ARGS)
+
+# Helm 3 and 4 for the tests of the chart; without a network those are skipped, though not in CI.
+helm: setup
+	$(BIN)/python -m tests.support.helm || [ -z "$$CI" ]
+
+# Against a real API server: the one that KUBECONFIG names, else etcd and kube-apiserver from KUBEBUILDER_ASSETS.
+.PHONY: test-cluster
+test-cluster: setup
+	VNPU_TEST_CLUSTER=1 $(BIN)/python -m pytest -m cluster $(PYTEST_ARGS)
 
 # The wheel of torch_npu on the simulated NPU, in a virtual environment of its own or by a Python that has it. Some 2 GB
 # are downloaded, and more where PIP_EXTRA_INDEX_URL does not name an index with torch for the processor alone.
