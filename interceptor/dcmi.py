@@ -1,0 +1,160 @@
+"""libdcmi, the driver's management library, loaded at run time: one of the node's edges.
+
+The prototypes are those of Huawei's public DCMI reference. A chip whose health or die cannot be read does not take the
+others with it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+import cffi
+
+from interceptor.devices import Device, DevicesError, Machine, machine_of, uuid_of
+
+_PROTOTYPES: Final = """
+struct dcmi_chip_info {
+    unsigned char chip_type[32];
+    unsigned char chip_name[32];
+    unsigned char chip_ver[32];
+    unsigned int aicore_cnt;
+};
+struct dcmi_die_id { unsigned int soc_die[5]; };
+int dcmi_init(void);
+int dcmi_get_driver_version(char *version, unsigned int length);
+int dcmi_get_card_list(int *count, int *cards, int length);
+int dcmi_get_device_id_in_card(int card, int *devices, int *mcu, int *cpu);
+int dcmi_get_device_logic_id(int *logic, int card, int device);
+int dcmi_get_device_phyid_from_logicid(unsigned int logic, unsigned int *physical);
+int dcmi_get_device_chip_info(int card, int device, struct dcmi_chip_info *info);
+int dcmi_get_device_health(int card, int device, unsigned int *health);
+int dcmi_get_device_die_v2(int card, int device, int type, struct dcmi_die_id *die);
+"""
+_MOST_CARDS: Final = 64
+_VERSION_LENGTH: Final = 64
+_VDIE: Final = 1
+_HEALTHS: Final = {1: "a minor alarm", 2: "a major alarm", 3: "a critical alarm"}
+_GONE: Final = 0xFFFFFFFF
+"""Health of a chip that the driver lost, or that has not started."""
+
+
+@cache
+def _ffi() -> cffi.FFI:
+    ffi = cffi.FFI()
+    ffi.cdef(_PROTOTYPES)
+    return ffi
+
+
+class _CallError(Exception):
+    """A call of DCMI that did not answer 0."""
+
+
+class Dcmi:
+    """The library, ready to be asked."""
+
+    def __init__(self, path: str) -> None:
+        """Load and start the library at ``path``, or the one of that name that the loader finds.
+
+        Raises:
+            DevicesError: it is not there, is of another machine, lacks a function, or finds no driver.
+        """
+        try:
+            self._library: Any = _ffi().dlopen(path)
+        except OSError as error:
+            raise DevicesError(f"{path}: {error}") from error
+        self._path = path
+        try:
+            self._call("dcmi_init")
+        except _CallError as error:
+            raise DevicesError(f"{path}: {error}") from error
+
+    def machine(self) -> Machine:
+        """The chips and their health, as they are now.
+
+        Raises:
+            DevicesError: neither version nor cards can be read.
+        """
+        try:
+            version = _ffi().new("char[]", _VERSION_LENGTH)
+            self._call("dcmi_get_driver_version", version, _VERSION_LENGTH)
+            cards = _ffi().new("int[]", _MOST_CARDS)
+            count = _ffi().new("int *")
+            self._call("dcmi_get_card_list", count, cards, _MOST_CARDS)
+        except _CallError as error:
+            raise DevicesError(f"{self._path}: {error}") from error
+        devices: list[Device] = []
+        faults: list[str] = []
+        for card in cards[0 : min(count[0], _MOST_CARDS)]:
+            self._add_card(card, devices, faults)
+        return machine_of("dcmi", _text(version), devices, faults)
+
+    def _add_card(self, card: int, devices: list[Device], faults: list[str]) -> None:
+        numbers = _ffi().new("int[3]")
+        try:
+            self._call("dcmi_get_device_id_in_card", card, numbers, numbers + 1, numbers + 2)
+        except _CallError as error:
+            faults.append(f"card {card}: {error}")
+            return
+        for device in range(numbers[0]):
+            try:
+                devices.append(self._device(card, device))
+            except _CallError as error:
+                faults.append(f"chip {device} of card {card}: {error}")
+
+    def _device(self, card: int, device: int) -> Device:
+        logic = _ffi().new("int *")
+        physical = _ffi().new("unsigned int *")
+        info = _ffi().new("struct dcmi_chip_info *")
+        die = _ffi().new("struct dcmi_die_id *")
+        self._call("dcmi_get_device_logic_id", logic, card, device)
+        self._call("dcmi_get_device_phyid_from_logicid", logic[0], physical)
+        self._call("dcmi_get_device_chip_info", card, device, info)
+        self._call("dcmi_get_device_die_v2", card, device, _VDIE, die)
+        return Device(
+            uuid_of(tuple(die.soc_die)),
+            _text(info.chip_name),
+            card,
+            device,
+            physical[0],
+            self._fault(card, device),
+        )
+
+    def _fault(self, card: int, device: int) -> str:
+        health = _ffi().new("unsigned int *")
+        try:
+            self._call("dcmi_get_device_health", card, device, health)
+        except _CallError as error:
+            return str(error)
+        if health[0] == 0:
+            return ""
+        told = "it is gone or has not started" if health[0] == _GONE else _HEALTHS.get(health[0], "something unknown")
+        return f"the driver reports {told} (health {health[0]})"
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        try:
+            function = getattr(self._library, name)
+        except AttributeError as error:
+            raise _CallError(f"the library has no {name}") from error
+        code = function(*arguments)
+        if code:
+            raise _CallError(f"{name} answers {code}")
+
+
+def _text(buffer: Any) -> str:
+    return bytes(_ffi().buffer(buffer)).partition(b"\0")[0].decode("ascii", "replace").strip()
+
+
+def source(paths: tuple[str, ...]) -> Dcmi:
+    """The first library of these that can be asked.
+
+    Raises:
+        DevicesError: none of them can.
+    """
+    reasons = []
+    for path in paths:
+        try:
+            return Dcmi(path)
+        except DevicesError as error:
+            reasons.append(str(error))
+    raise DevicesError("; ".join(reasons))
