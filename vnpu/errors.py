@@ -22,6 +22,9 @@ _BRIEF: Final = reprlib.Repr()
 _BRIEF.maxlevel = 3  # a document of a thousand levels would not be shown but end in a RecursionError
 _BRIEF.maxstring = _BRIEF.maxother = _VALUE_LIMIT
 
+_NAME_LIMIT: Final = 317
+"""The longest name of an annotation, label or resource: a domain of 253 characters, a slash and 63 more."""
+
 _FEW: Final = 3
 """Names of a long list that a message repeats."""
 
@@ -50,7 +53,7 @@ class FieldError(VnpuError):
 
     def __str__(self) -> str:
         where = f"{self.path}: " if self.path else ""
-        return f"{where}{shown(self.value)}: {self.allowed}"
+        return printable(f"{where}{shown(self.value)}: {self.allowed}")
 
     def under(self, prefix: str) -> Self:
         """The same error seen from further up: ``prefix`` is put before the path."""
@@ -99,12 +102,22 @@ def shown(value: Any) -> str:
             text = _BRIEF.repr(value)
         except ValueError:  # Python converts no whole number of more than some thousand digits
             text = "a number of thousands of digits"
-    text = printable(text)
-    return text if len(text) <= _VALUE_LIMIT else text[: _VALUE_LIMIT - 1] + "…"
+    return _cut(printable(text), _VALUE_LIMIT)
+
+
+def bare(name: str) -> str:
+    """A name as a message shows it within a sentence: on one line, long ones cut, without quotes."""
+    return _cut(printable(name[: _NAME_LIMIT + 1]), _NAME_LIMIT)
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def printable(text: str) -> str:
     """The text on one line, with what cannot be printed replaced."""
+    if text.isprintable():
+        return text
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
 
 
@@ -118,14 +131,18 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def few(names: Sequence[str]) -> str:
     """``a, b, c and 4 more``: a list that may be long, as a message shows it."""
     more = len(names) - _FEW
-    return ", ".join(names[:_FEW]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(map(bare, names[:_FEW])) + (f" and {more} more" if more > 0 else "")
 
 
 def key(path: str, name: str) -> str:
-    """The path of member ``name`` below ``path``; names with dots or slashes stand in brackets."""
+    """The path of member ``name`` below ``path``; names with dots or slashes stand in brackets.
+
+    It is for people: a name longer than Kubernetes' own is cut, and what cannot be printed is replaced.
+    """
+    shown_name = bare(name)
     if name and _PLAIN_KEY.issuperset(name):
-        return f"{path}.{name}" if path else name
-    return f"{path}[{name}]"
+        return f"{path}.{shown_name}" if path else shown_name
+    return f"{path}[{shown_name}]"
 
 
 def item(path: str, index: int) -> str:

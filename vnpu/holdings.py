@@ -21,7 +21,7 @@ from vnpu.annotations.slots import Owner
 from vnpu.cards import NO_USE, Use
 from vnpu.chips import Chip, ChipTable
 from vnpu.containers import ContainerKind, containers, resources
-from vnpu.errors import ABSENT, AnnotationError, InputError, QuantityError
+from vnpu.errors import ABSENT, AnnotationError, InputError, QuantityError, bare
 from vnpu.mode import Mode
 from vnpu.objects import annotation_path, annotations_of, mapping_at
 from vnpu.request import order_rule
@@ -113,8 +113,8 @@ def _check_told(asking: Sequence[_Asking], told: set[str]) -> None:
             raise AnnotationError(
                 annotation_path(names.allocated(word)),
                 ABSENT,
-                f"the pod is bound and its container {container.name} asks for {word}, but which cards it holds is "
-                "not told",
+                f"the pod is bound and its container {bare(container.name)} asks for {word}, but which cards it "
+                "holds is not told",
             )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from vnpu import names, quantity
 from vnpu.annotations import policies, register
 from vnpu.cards import NO_USE, WHOLE_CORE, Card, Node, Use
-from vnpu.errors import ABSENT, AnnotationError, FieldError, InputError, few, key
+from vnpu.errors import ABSENT, AnnotationError, FieldError, InputError, bare, few, key
 from vnpu.holdings import held, holdings
 from vnpu.objects import annotation_path, annotations_of, mapping_at
 
@@ -101,9 +101,9 @@ def read_node(document: Mapping[str, Any], chips: ChipTable) -> tuple[Node, tupl
     uuids = {card.uuid for card in cards}
     if len(uuids) != len(cards):
         reasons.append("one card is registered under two chips")
-    warnings += (
-        f"{annotation_path(names.CORDON)}: the node has no card {uuid}" for uuid in sorted(cordoned.difference(uuids))
-    )
+    strangers = sorted(cordoned.difference(uuids))
+    if strangers:
+        warnings.append(f"{annotation_path(names.CORDON)}: the node has no card {few(strangers)}")
     node = Node(
         name,
         tuple(sorted(cards, key=lambda card: (card.index, card.uuid))),
@@ -221,14 +221,14 @@ class _Books:
 
     def _book(self, label: str, where: str, chip: Chip, uuid: str, use: Use) -> None:
         if uuid not in self._homes:
-            self._blame(where, f"{label} holds card {uuid}, which no known node has")
+            self._blame(where, f"{label} holds card {bare(uuid)}, which no known node has")
             return
         home, card = self._homes[uuid]
         if card.chip != chip.common_word:
-            self._blame(home, f"{label} holds card {uuid} as {chip.common_word}, and it is {card.chip}")
+            self._blame(home, f"{label} holds card {bare(uuid)} as {chip.common_word}, and it is {card.chip}")
         if where and where != home:
             place = where if where in self._reasons else home
-            self._blame(place, f"{label} is on {where} and holds card {uuid} of {home}")
+            self._blame(place, f"{label} is on {bare(where)} and holds card {bare(uuid)} of {home}")
         before = self._used.get(uuid, NO_USE)
         if before.mode not in {None, use.mode}:
             self._mixed.add(uuid)
@@ -282,7 +282,8 @@ def _label(pod: Mapping[str, Any]) -> str:
     metadata = pod.get("metadata")
     if not isinstance(metadata, dict):
         return "a pod without metadata"
-    return f"pod {metadata.get('namespace') or 'default'}/{metadata.get('name') or '?'}"
+    namespace, name = (bare(str(metadata.get(field) or "")) for field in ("namespace", "name"))
+    return f"pod {namespace or 'default'}/{name or '?'}"
 
 
 def _whereabouts(pod: Mapping[str, Any]) -> str:

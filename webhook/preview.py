@@ -15,7 +15,7 @@ from vnpu import documents, terminal
 from vnpu.admission import rules
 from vnpu.admission.settings import Templates
 from vnpu.admission.templates import is_volcano_job
-from vnpu.errors import InputError, shown
+from vnpu.errors import InputError, bare, printable
 from webhook import config
 from webhook.patch import operations
 
@@ -126,21 +126,20 @@ def diff(before: Any, after: Any, what: str, how: str = "as written") -> str:
 
 def _yaml(document: Any) -> list[str]:
     text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=sys.maxsize)
-    return text.splitlines(keepends=True)
+    return [printable(line) + "\n" for line in text.splitlines()]
 
 
 def _title(manifest: Mapping[str, Any]) -> str:
     metadata = manifest.get("metadata")
     fields = metadata if isinstance(metadata, dict) else {}
-    name = fields.get("name") or fields.get("generateName") or "without a name"
-    namespace = fields.get("namespace")
+    name = _text(fields.get("name")) or _text(fields.get("generateName")) or "without a name"
+    namespace = _text(fields.get("namespace"))
     full = f"{namespace}/{name}" if namespace else name
-    return f"{_bare(manifest['kind'])} {_bare(full)}"
+    return f"{bare(manifest['kind'])} {bare(full)}"
 
 
-def _bare(value: Any) -> str:
-    """A text for a terminal: on one line, without its quotes."""
-    return shown(value).strip('"')
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _rendered(document: Document, result: Preview) -> str:
@@ -150,7 +149,7 @@ def _rendered(document: Document, result: Preview) -> str:
         verdict = "refused" if result.makes is Makes.ITSELF else "its pods would be refused"
     else:
         verdict = "allowed, completed" if result.diffs else "allowed as it is"
-    lines = [f"{document.place}: {result.title}: {verdict}\n"]
-    lines += (f"  refused: {refusal}\n" for refusal in result.refusals)
-    lines += (f"  warning: {warning}\n" for warning in result.warnings)
-    return "".join((*lines, *result.diffs, "\n"))
+    lines = [f"{document.place}: {result.title}: {verdict}"]
+    lines += (f"  refused: {refusal}" for refusal in result.refusals)
+    lines += (f"  warning: {warning}" for warning in result.warnings)
+    return "".join((*(printable(line) + "\n" for line in lines), *result.diffs, "\n"))

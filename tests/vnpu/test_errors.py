@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnpu.errors import ABSENT, FieldError, did_you_mean, item, join, key, path_of, printable, shown
+from vnpu.errors import ABSENT, FieldError, bare, did_you_mean, item, join, key, path_of, printable, shown
 
 
 def test_paths_look_like_the_manifest() -> None:
@@ -16,6 +16,20 @@ def test_paths_look_like_the_manifest() -> None:
     assert join("spec.template", path) == f"spec.template.{path}"
     assert join("items", "[0].spec") == "items[0].spec"
     assert join("", "a") == join("a", "") == "a"
+
+
+@given(st.text(), st.text())
+def test_a_path_is_one_line_whatever_is_called_so(path: str, name: str) -> None:
+    assert key("", name).isprintable()
+    assert str(FieldError(key("spec", name), path, "allowed")).isprintable()
+
+
+def test_a_name_longer_than_any_of_kubernetes_is_cut() -> None:
+    longest = "a" * 253 + "/" + "b" * 63
+    assert key("limits", longest) == f"limits[{longest}]"
+    assert key("limits", longest + "b") == f"limits[{longest[:-1]}…]"
+    assert len(key("", "x" * 10**6)) == len(longest)
+    assert bare("x\n") == "x\N{REPLACEMENT CHARACTER}"
 
 
 def test_the_message_names_path_value_and_what_is_allowed() -> None:

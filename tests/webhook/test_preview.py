@@ -124,6 +124,21 @@ class TestOutput:
         assert code == 0
         assert out.count("\n") == 2
 
+    def test_nothing_that_a_manifest_says_reaches_the_terminal_as_it_is(
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    ) -> None:
+        hostile = "x\x1b[2J\N{RIGHT-TO-LEFT OVERRIDE}\N{LINE SEPARATOR}y"
+        named = pod(hostile, **{"-memory": "10000"})
+        named["metadata"] |= {"namespace": hostile, "labels": {hostile: hostile}}
+        refused = pod("refused", **{"-memory": hostile})
+        refused["spec"]["containers"][0]["name"] = hostile
+        other = {"kind": hostile, "metadata": {"name": hostile}}
+        (tmp_path / f"{hostile}.yaml").write_text(yaml.safe_dump_all([named, refused, other]))
+        assert main(["preview", str(tmp_path / f"{hostile}.yaml")]) == 1
+        out = capsys.readouterr().out
+        assert "".join(out.split("\n")).isprintable()
+        assert out.count("\N{REPLACEMENT CHARACTER}[2J") > 6
+
 
 class TestInput:
     def test_standard_input(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

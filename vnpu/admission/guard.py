@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from vnpu import names
-from vnpu.errors import ABSENT, AnnotationError, InputError, same
+from vnpu.errors import ABSENT, AnnotationError, InputError, same, shown
 from vnpu.objects import annotation_path, annotations_of
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def tampered(new: Any, old: Any, username: str, chips: ChipTable) -> Iterator[An
             continue
         if name == names.MODE or records_allocation(name, chips):
             what = "the mode of a pod is fixed when it is created" if name == names.MODE else "it records an allocation"
-            allowed = f"{what}: only schedulers and device plugins change it, and {username} is not among them"
+            allowed = f"{what}: only schedulers and device plugins change it, and {shown(username)} is not among them"
             remedy = "leave it as it is, or name the account in the setting allocators"
             yield AnnotationError(annotation_path(name), value, f"{allowed}; {remedy}")
 

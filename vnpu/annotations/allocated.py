@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from vnpu import names
 from vnpu.annotations import devices, runtime_info, slots
 from vnpu.annotations.fields import UUID_ALLOWED, is_word
-from vnpu.errors import AnnotationError, item, key
+from vnpu.errors import AnnotationError, bare, item, key
 from vnpu.objects import annotation_path
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _agreed(entries: Sequence[DeviceEntry], infos: Sequence[RuntimeInfo], chip: 
         place, info = item(path, index), infos[index]
         for name, said, booked in (("memory", info.memory_mib, entry.memory_mib), ("core", info.core, entry.core)):
             if said is not None and said != booked:
-                raise AnnotationError(key(place, name), said, f"{text} says {booked} for card {entry.uuid}")
+                raise AnnotationError(key(place, name), said, f"{text} says {booked} for card {bare(entry.uuid)}")
         templates.append(_template(info, chip, place))
     for uuid, left in waiting.items():
         if left:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from vnpu import names
 from vnpu.annotations.fields import is_word, text
-from vnpu.errors import AnnotationError
+from vnpu.errors import AnnotationError, shown
 from vnpu.objects import annotation_path
 from vnpu.quantity import INT32_MAX
 
@@ -195,7 +195,7 @@ def uuid_list(value: Any, path: str = "") -> frozenset[str]:
         entries.pop()
     for entry in entries:
         if not is_word(entry):
-            raise AnnotationError(path, value, f"a comma list of card UUIDs is expected, and {entry!r} is none")
+            raise AnnotationError(path, value, f"a comma list of card UUIDs is expected, and {shown(entry)} is none")
     return frozenset(entries)
 
 

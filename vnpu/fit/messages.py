@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from vnpu import names
 from vnpu.annotations.policies import NodePolicy
 from vnpu.cards import NO_USE
+from vnpu.errors import bare
 from vnpu.fit.answers import CardVerdict, NodeRefusal, Reason
 from vnpu.fit.misses import DISTANCE, Distance, card_miss, shortages, tally_cards, tally_node
 from vnpu.mode import Mode
@@ -87,7 +88,7 @@ def node_verdicts(node: Node, want: Want, reason: Reason) -> tuple[CardVerdict, 
 def unplaced_message(request: PodRequest, refusals: Sequence[NodeRefusal]) -> str:
     """Why no node holds the pod: what it asks for, and what is missing where it comes nearest."""
     asked = ", ".join(
-        f"{container.name or 'a container'} asks for {_asked(container.slice)}"
+        f"{bare(container.name) or 'a container'} asks for {_asked(container.slice)}"
         for container in request.containers
         if container.slice is not None
     )

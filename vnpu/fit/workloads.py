@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from vnpu.admission.templates import is_volcano_job, pod_templates
-from vnpu.errors import ABSENT, FieldError, InputError, item, join
+from vnpu.errors import ABSENT, FieldError, InputError, bare, item, join
 from vnpu.fit.admit import DEFAULT_NAMESPACE, Batch, admit, refused
 from vnpu.mode import Mode
 from vnpu.names import MODE
@@ -64,7 +64,7 @@ class Reception:
                 raise InputError("kind", kind, "the kind of a Kubernetes object is expected")
             if kind == _POD or kind in _CONTROLLERS:
                 return self._take(obj, kind, document.place)
-            return Batch((), warnings=(f"{document.place}: unknown kind {kind}, not looked into",))
+            return Batch((), warnings=(f"{document.place}: unknown kind {bare(kind)}, not looked into",))
 
     def take_slices(self, groups: Iterable[SliceGroup], chip: Chip) -> Batch:
         """The pods ``slice-0``, ``slice-1``, ... of the command line, each with a soft slice of the chip.
