@@ -16,8 +16,8 @@ What a test may do to it, at any time and from any thread:
 * ``put``, ``object``, ``objects``, ``remove``: read and change what is stored, past HTTP; watches see it.
 * ``fail(Fault(...))``: the next requests that match end differently; see :class:`Fault`.
 * ``compact()``: what happened so far is forgotten: older watches and lists get 410.
-* ``cut_watches()``: every running watch breaks off. ``silence(True)``: watches say nothing more, but stay open.
-* ``away(True)``: every connection is cut and none is taken, until ``away(False)``.
+* ``cut_watches()``: every running watch breaks off. ``silence()``: watches say nothing more, but stay open.
+* ``away()``: every connection is cut and none is taken. ``back()`` ends this, and silence.
 * ``requests``: what was asked so far.
 
 ``kubeconfig(folder)`` writes a file for other processes. ``ApiStandIn(tls=(certificate, key, ca))`` serves TLS.
@@ -206,14 +206,17 @@ class ApiStandIn:
         self._state.epoch += 1
         self._wake()
 
-    def silence(self, silent: bool) -> None:  # noqa: FBT001 - reads as a switch
-        self._state.silent = silent
+    def silence(self) -> None:
+        self._state.silent = True
         self._wake()
 
-    def away(self, away: bool) -> None:  # noqa: FBT001 - reads as a switch
-        self._state.away = away
-        if away:
-            self._hang_up()
+    def away(self) -> None:
+        self._state.away = True
+        self._hang_up()
+
+    def back(self) -> None:
+        self._state.away = self._state.silent = False
+        self._wake()
 
     def _wake(self) -> None:
         with self._state.store.changed:

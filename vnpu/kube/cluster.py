@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
 from datetime import UTC, datetime
+from time import sleep
 from typing import TYPE_CHECKING, Any, Final
 
 from vnpu.kube.errors import Gone, KubeError, Unreachable
@@ -13,7 +13,7 @@ from vnpu.kube.retry import pause_s
 from vnpu.kube.watch import Follower, Listing, Page, Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from vnpu.kube.resources import Object, Resource
     from vnpu.kube.transport import Transport
@@ -34,9 +34,8 @@ class Cluster:
     Every method raises :class:`~vnpu.kube.errors.KubeError`, or the subclass that fits.
     """
 
-    def __init__(self, transport: Transport, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._sleep = sleep
 
     def close(self) -> None:
         """Close idle connections."""
@@ -285,7 +284,7 @@ class Cluster:
                 safe = error.passing and (method == "GET" or not error.unknown)
                 if not safe or attempt == _ATTEMPTS:
                     raise
-                self._sleep(pause_s(attempt, error.retry_after_s))
+                sleep(pause_s(attempt, error.retry_after_s))
                 attempt += 1
             else:
                 break

@@ -137,7 +137,7 @@ def client(kubeconfig: str | None, context: str | None, agent: str) -> Any:
             load.load_incluster_config(client_configuration=configuration)
         else:
             load.load_kube_config(config_file=kubeconfig, context=context, client_configuration=configuration)
-    except (config.ConfigException, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except Exception as error:  # whatever a file that is no kubeconfig makes the client raise
         where = "service account" if in_pod else kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
         allowed = "a pod's service account, or a kubeconfig named by an option or KUBECONFIG, is expected"
         raise ConfigError(where, str(error), allowed) from error
