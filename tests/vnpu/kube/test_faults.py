@@ -31,9 +31,9 @@ from vnpu.kube import (
     NotFound,
     Unreachable,
     connect,
+    transport,
 )
 from vnpu.kube import cluster as cluster_module
-from vnpu.kube import transport
 from vnpu.kube.errors import refusal
 from vnpu.kube.retry import pause_s
 
@@ -329,9 +329,8 @@ class TestConnecting:
             cluster = connect(agent="vnpu-certs/1")
             cluster.read("/version")
             token.write_text("second")
-            later = SimpleNamespace(
-                datetime=SimpleNamespace(now=lambda: datetime.max - timedelta(days=1)), timedelta=timedelta
-            )
+            much_later = datetime(2100, 1, 1)  # noqa: DTZ001 - the client's clock has no zone
+            later = SimpleNamespace(datetime=SimpleNamespace(now=lambda: much_later), timedelta=timedelta)
             monkeypatch.setattr(incluster, "datetime", later)
             cluster.read("/version")
             cluster.close()
