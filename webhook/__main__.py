@@ -32,8 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from webhook import preview  # noqa: PLC0415 - each command loads what it needs
 
             return preview.run(options.files, options.config, options.device_config)
-        if (options.cert is None) != (options.key is None):
-            raise UsageError("--cert and --key belong together; without both a self-signed pair is made")
+        keep = _certificates(options)
         from webhook import server  # noqa: PLC0415 - each command loads what it needs
 
         server.run(
@@ -42,10 +41,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 port=options.port,
                 certificate=options.cert,
                 key=options.key,
+                keep=keep,
                 settings=options.config,
                 device_config=options.device_config,
                 workers=options.workers,
                 threads=options.threads,
+                drain_s=options.drain_seconds,
             )
         )
     except VnpuError as error:
@@ -60,10 +61,22 @@ def _parser() -> argparse.ArgumentParser:
         "--host", default="127.0.0.1", type=_host, help="address or name to listen on (default %(default)s)"
     )
     parser.add_argument("--port", default=8443, type=_port, help="0 takes a free one (default %(default)s)")
-    parser.add_argument("--cert", type=Path, metavar="FILE", help="PEM chain to serve (default: self-signed)")
-    parser.add_argument("--key", type=Path, metavar="FILE", help="PEM key of the certificate")
     parser.add_argument("--workers", default=1, type=_positive, metavar="N", help="processes (default %(default)s)")
-    parser.add_argument("--threads", default=8, type=_positive, metavar="N", help="per process (default %(default)s)")
+    parser.add_argument(
+        "--threads",
+        default=4,
+        type=_positive,
+        metavar="N",
+        help="of each process, for large objects and probes (default %(default)s)",
+    )
+    parser.add_argument(
+        "--drain-seconds",
+        default=0,
+        type=_seconds,
+        metavar="N",
+        help="how long new connections are served after SIGTERM, while not ready (default %(default)s)",
+    )
+    _add_certificates(parser)
     _add_configuration(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     preview = commands.add_parser(
@@ -76,6 +89,53 @@ def _parser() -> argparse.ArgumentParser:
     # Left out behind the command, an option keeps what was given before it.
     _add_configuration(preview, default=argparse.SUPPRESS)
     return parser
+
+
+def _add_certificates(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("certificates")
+    group.add_argument(
+        "--certs",
+        choices=("self", "files"),
+        help="self: its own (the default without --cert); files: a pair that somebody else keeps",
+    )
+    group.add_argument("--cert", type=Path, metavar="FILE", help="PEM chain to serve")
+    group.add_argument("--key", type=Path, metavar="FILE", help="PEM key of the certificate")
+    cluster = parser.add_argument_group(
+        "--certs self on a cluster",
+        "All four together: certificates are kept in a Secret and published in the webhook configurations. "
+        "Without them a pair is made for this machine.",
+    )
+    cluster.add_argument("--namespace", metavar="NAME", help="of Service and Secret")
+    cluster.add_argument("--service", metavar="NAME", help="under which API servers call this server")
+    cluster.add_argument("--secret", metavar="NAME", help="that holds the certificates")
+    cluster.add_argument("--webhook-configurations", nargs="+", metavar="NAME", help="whose caBundle is kept")
+
+
+def _certificates(options: argparse.Namespace) -> tuple[str, ...]:
+    """The arguments of the process that keeps certificates; empty where there is none."""
+    if (options.cert is None) != (options.key is None):
+        raise UsageError("--cert and --key belong together")
+    if options.cert is None and options.certs == "files":
+        raise UsageError("--certs files needs --cert and --key")
+    if options.cert is not None and options.certs == "self":
+        raise UsageError("--certs self makes its own pair; --cert and --key are of --certs files")
+    cluster = {
+        "--namespace": options.namespace,
+        "--service": options.service,
+        "--secret": options.secret,
+        "--webhook-configurations": options.webhook_configurations,
+    }
+    missing = [name for name, value in cluster.items() if value is None]
+    if len(missing) == len(cluster):
+        return ()
+    if options.cert is not None:
+        raise UsageError(f"{', '.join(cluster)} are of --certs self; --cert and --key are of --certs files")
+    if missing:
+        raise UsageError(f"{', '.join(cluster)} belong together; missing: {', '.join(missing)}")
+    return (
+        *("--namespace", options.namespace, "--service", options.service, "--secret", options.secret),
+        *("--webhook-configurations", *options.webhook_configurations),
+    )
 
 
 def _add_configuration(parser: argparse.ArgumentParser, default: str | None = None) -> None:
@@ -99,6 +159,10 @@ def _host(text: str) -> str:
 
 def _port(text: str) -> int:
     return _whole(text, 0, 65535)
+
+
+def _seconds(text: str) -> int:
+    return _whole(text, 0, 3600)
 
 
 def _positive(text: str) -> int:

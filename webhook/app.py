@@ -29,22 +29,27 @@ _TEXT: Final = "text/plain; charset=utf-8"
 _METHOD: Final = "POST"
 
 
-def create_app(context: Callable[[], Context], metrics: Metrics) -> Flask:
+def create_app(context: Callable[[], Context], metrics: Metrics, unready: Callable[[], str] = str) -> Flask:
     """The application.
 
     Args:
         context: what to judge by, asked for once a review, so that it may change while the server runs.
         metrics: where reviews are counted.
+        unready: why the server is not ready, ``""`` where it is.
     """
     app = Flask("webhook", static_folder=None)
 
     def alive() -> Response:
         return _text("ok", HTTPStatus.OK)
 
+    def ready() -> Response:
+        reason = unready()
+        return _text(reason or "ok", HTTPStatus.SERVICE_UNAVAILABLE if reason else HTTPStatus.OK)
+
     def exposed() -> Response:
         return Response(metrics.exposed(), content_type=MEDIA_TYPE)
 
-    for path, view in (("/healthz", alive), ("/readyz", alive), ("/metrics", exposed)):
+    for path, view in (("/healthz", alive), ("/readyz", ready), ("/metrics", exposed)):
         app.add_url_rule(path, path, view, methods=["GET"], provide_automatic_options=False)
     app.register_error_handler(HTTPException, _refused)
     app.register_error_handler(Exception, _failed)

@@ -1,15 +1,15 @@
-"""The server: gunicorn with threads over TLS, configured here and nowhere else."""
+"""The server: gunicorn over TLS, put together here and nowhere else."""
 
 from __future__ import annotations
 
 import ipaddress
 import os
-import shutil
+import resource
 import signal
 import socket
 import sys
-import tempfile
-from contextlib import contextmanager
+import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,20 +20,30 @@ from gunicorn.glogging import Logger
 
 from vnpu.errors import InputError
 from webhook import config, logs, tls
+from webhook.board import Flag
+from webhook.folder import private_folder
+from webhook.holding import MOST_CONNECTIONS
+from webhook.keeper import Keeper
+from webhook.master import Master, rows
+from webhook.metrics import Metrics
+from webhook.readiness import Readiness
+from webhook.reload import Reloader, Watch
+from webhook.service import Service
 from webhook.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
+    from wsgiref.types import WSGIApplication
 
-    from flask import Flask
-
-_BACKLOG: Final = 2048
-_METRICS_FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
-"""The environment variable of prometheus_client."""
-_KEEPALIVE_S: Final = 120
-"""An API server closes idle connections after 90 s. Closing first would race with its next request."""
-_GRACEFUL_S: Final = 20
-"""For requests that are being answered at SIGTERM; below the 30 s that Kubernetes gives a pod."""
+_BACKLOG: Final = 1024
+_GRACEFUL_S: Final = 15
+"""For requests that are under way when the server ends: more than a slow client gets for one."""
+_HUNG_S: Final = 10
+"""A worker whose loop did not turn for as long is replaced."""
+_MEMORY_FOLDER: Final = Path("/dev/shm")  # noqa: S108 - gunicorn makes files without a name there
+_FIRST_POLL_S: Final = 0.1
+_SAY_WAITING_S: Final = 10.0
+_MORE_DESCRIPTORS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,26 +53,30 @@ class Options:
     Attributes:
         host: address or name to listen on.
         port: TCP port, 0 for a free one.
-        certificate: PEM file of the chain; None, together with the key, for a self-signed pair.
+        certificate: PEM file of the chain; None, together with the key, where the certificate is its own.
         key: PEM file of its key.
+        keep: arguments of the process that keeps certificates on a cluster; empty where there is none.
         settings: YAML file of the settings, None for the defaults.
         device_config: YAML file of the chip table, None for the default table.
         workers: processes.
-        threads: requests that one process answers at a time.
+        threads: of each process, for large bodies and for probes.
+        drain_s: seconds that new connections are still served after SIGTERM.
     """
 
-    host: str
-    port: int
-    certificate: Path | None
-    key: Path | None
-    settings: Path | None
-    device_config: Path | None
-    workers: int
-    threads: int
+    host: str = "127.0.0.1"
+    port: int = 0
+    certificate: Path | None = None
+    key: Path | None = None
+    keep: tuple[str, ...] = ()
+    settings: Path | None = None
+    device_config: Path | None = None
+    workers: int = 1
+    threads: int = 4
+    drain_s: float = 0
 
 
 def run(options: Options) -> None:
-    """Serve until SIGTERM or SIGINT; requests that are being answered then are finished first.
+    """Serve until SIGTERM or SIGINT; requests that are under way then are finished first.
 
     One line on standard output tells when the server is ready: ``{"message": "ready", "url": ..., "ca": ...}``, with
     the path of the CA where the certificate is self-signed.
@@ -71,60 +85,91 @@ def run(options: Options) -> None:
         VnpuError: a file cannot be used, or the address cannot be listened on.
         SystemExit: when the server ends.
     """
-    logs.set_up()
-    loaded = config.load(options.settings, options.device_config)
-    for warning in loaded.warnings:
-        logs.LOGGER.warning(warning)
-    with private_folder() as folder:
-        serve(_application(loaded, folder if options.workers > 1 else None), options, folder)
+    from webhook.app import create_app  # noqa: PLC0415 - Flask; not for who serves another application
+
+    serve(options, lambda reloader, metrics, ready: create_app(reloader.context, metrics, ready.unready))
 
 
-def serve(app: Flask, options: Options, folder: Path) -> None:
-    """Serve an application as the options say; ``folder`` takes the self-signed pair, where one is made.
+def serve(options: Options, application: Callable[[Reloader, Metrics, Readiness], WSGIApplication]) -> None:
+    """Serve an application as the options say.
+
+    Args:
+        options: the command line.
+        application: makes it.
 
     Raises:
-        InputError: certificate or key cannot be used, or the address cannot be listened on.
+        VnpuError: a file cannot be used, or the address cannot be listened on.
         SystemExit: when the server ends.
     """
-    certificate, key, ca = options.certificate, options.key, None
-    if certificate is None or key is None:
-        certificate, key, ca = _self_signed(folder, options.host)
-    context = tls.server_context(certificate, key)
-    listener = _listener(options.host, options.port)
-    ready = {"url": _url(listener), "ca": None if ca is None else str(ca)}
-    settings = {
+    # Until gunicorn has its own handler: SIGTERM must not leave a folder behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    logs.set_up()
+    metrics = Metrics(rows(options.workers))
+    logs.start_writer(metrics.dropped)
+    keeper: Keeper | None = None
+    try:
+        settings = Watch(
+            (options.settings, options.device_config), lambda: config.load(options.settings, options.device_config)
+        )
+        listener = _listener(options.host, options.port)
+        with private_folder() if options.certificate is None else nullcontext(Path()) as folder:
+            if options.keep:
+                keeper = Keeper(options.keep, folder)
+            pair, key, ca = _pair(options, folder, keeper)
+            reloader = Reloader(settings, pair, key, metrics)
+            reloader.tell()
+            draining = Flag()
+            readiness = Readiness(listener.getsockname(), reloader, draining)
+            service = Service(application(reloader, metrics, readiness), reloader, metrics, draining)
+            ready = {"url": _url(listener), "ca": None if ca is None else str(ca)}
+            _Server(service, _settings(options, listener, ready), options.drain_s, keeper).run()
+    finally:
+        if keeper is not None:
+            keeper.stop()
+        logs.stop_writer()
+
+
+def _settings(options: Options, listener: socket.socket, ready: dict[str, str | None]) -> dict[str, Any]:
+    _allow_descriptors(MOST_CONNECTIONS + _MORE_DESCRIPTORS)
+    return {
         "bind": f"fd://{listener.detach()}",
-        "certfile": str(certificate),
-        "keyfile": str(key),
-        "ssl_context": lambda _config, _default: context,
+        "backlog": _BACKLOG,
         "worker_class": Worker,
         "workers": options.workers,
         "threads": options.threads,
-        "keepalive": _KEEPALIVE_S,
+        "timeout": _HUNG_S,
         "graceful_timeout": _GRACEFUL_S,
+        # On a disk the heartbeat of a worker would wait for the disk; a read-only root has no other place.
+        "worker_tmp_dir": str(_MEMORY_FOLDER) if os.access(_MEMORY_FOLDER, os.W_OK) else None,
         "forwarded_allow_ips": "",
         "control_socket_disable": True,
         "logger_class": _Log,
         "errorlog": None,
         "loglevel": "warning",
         "proc_name": "vnpu-webhook",
+        "pre_fork": lambda master, worker: master.row_for(worker),
+        "child_exit": lambda master, worker: master.app.service.metrics.ended(worker.row),
         "post_worker_init": lambda worker: _tell_ready(worker, ready),
     }
-    _Server(app, settings).run()
 
 
 class _Server(BaseApplication):  # type: ignore[misc]
-    def __init__(self, app: Flask, settings: dict[str, Any]) -> None:
-        self._app = app
+    def __init__(self, service: Service, settings: dict[str, Any], drain_s: float, keeper: Keeper | None) -> None:
+        self.service = service
         self._settings = settings
+        self._drain_s = drain_s
+        self._keeper = keeper
         super().__init__()
 
     def load_config(self) -> None:
         for name, value in self._settings.items():
             self.cfg.set(name, value)
 
-    def load(self) -> Flask:
-        return self._app
+    def load(self) -> WSGIApplication:
+        return self.service.application
+
+    def run(self) -> None:
+        Master(self, self._drain_s, self._keeper).run()
 
 
 class _Log(Logger):  # type: ignore[misc]
@@ -141,45 +186,55 @@ def _tell_ready(worker: Any, ready: dict[str, str | None]) -> None:
         logs.LOGGER.info("ready", extra={"fields": ready})
 
 
-def _application(loaded: config.Loaded, metrics_folder: Path | None) -> Flask:
-    """The application; metrics go to a folder where several workers share them."""
-    os.environ.pop(_METRICS_FOLDER, None)
-    if metrics_folder is not None:
-        os.environ[_METRICS_FOLDER] = str(metrics_folder)
-    # Only now: metrics look for their folder when they are imported.
-    from webhook.app import create_app  # noqa: PLC0415 - see above
-    from webhook.metrics import Metrics  # noqa: PLC0415 - see above
-
-    metrics = Metrics(shared=metrics_folder is not None)
-    metrics.configured(1)
-    return create_app(lambda: loaded.context, metrics)
-
-
-@contextmanager
-def private_folder() -> Iterator[Path]:
-    """A folder that only this user may enter; it is removed by the process that made it, not by its workers.
-
-    Raises:
-        InputError: there is no place for it.
-    """
-    # Until gunicorn has its own handler: SIGTERM must not leave the folder behind.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    try:
-        folder = Path(tempfile.mkdtemp(prefix="vnpu-webhook-"))
-    except OSError as error:  # a read-only root without a volume at /tmp
-        allowed = "a temporary folder that can be written to is expected; TMPDIR names another"
-        raise InputError("", error.strerror or str(error), allowed) from error
-    owner = os.getpid()
-    try:
-        yield folder
-    finally:
-        if os.getpid() == owner:
-            shutil.rmtree(folder)
+def _pair(
+    options: Options, folder: Path, keeper: Keeper | None
+) -> tuple[Watch[tls.Identity], Path | None, Path | None]:
+    """What is to be served, the file of its key, and the file of a CA of our own making."""
+    if keeper is not None:
+        certificate, key = folder / "tls.crt", folder / "tls.key"
+        _wait_for_pair(certificate, key, keeper)
+        return _watched(certificate, key), key, None
+    if options.certificate is not None and options.key is not None:
+        return _watched(options.certificate, options.key), options.key, None
+    identity, authority = _self_signed(options.host)
+    ca = folder / "ca.crt"
+    ca.write_bytes(authority)
+    return Watch((), lambda: identity), None, ca
 
 
-def _self_signed(folder: Path, host: str) -> tuple[Path, Path, Path]:
-    """A new CA and a serving pair for this machine: paths of certificate, key and CA."""
-    from certs import authority  # noqa: PLC0415 - cryptography costs 70 ms, and a mounted pair does without
+def _watched(certificate: Path, key: Path) -> Watch[tls.Identity]:
+    held: list[tls.Identity] = []
+
+    def load() -> tls.Identity:
+        found = tls.read_identity(certificate, key)
+        now = time.time()
+        if held and found.validity.not_after < now <= held[-1].validity.not_after:
+            raise InputError(str(certificate), "expired", "a certificate that is valid is expected")
+        held[:] = [found]
+        return found
+
+    return Watch((certificate, key), load)
+
+
+def _wait_for_pair(certificate: Path, key: Path, keeper: Keeper) -> None:
+    """Wait until the process that keeps certificates has made the first; meanwhile nobody can connect."""
+    say_at = time.monotonic()
+    while True:
+        keeper.supervise()
+        try:
+            tls.read_identity(certificate, key)
+        except InputError:
+            if time.monotonic() >= say_at:
+                logs.LOGGER.warning("no certificate yet; nothing is served until there is one")
+                say_at = time.monotonic() + _SAY_WAITING_S
+            time.sleep(_FIRST_POLL_S)
+        else:
+            return
+
+
+def _self_signed(host: str) -> tuple[tls.Identity, bytes]:
+    """A serving pair for this machine that is in no file, and the CA that signed it."""
+    from certs import authority  # noqa: PLC0415 - cryptography costs 70 ms, and a pair in files does without
 
     names, addresses = ["localhost"], ["127.0.0.1", "::1"]
     try:
@@ -191,22 +246,32 @@ def _self_signed(folder: Path, host: str) -> tuple[Path, Path, Path]:
     pair = authority.make_serving(
         ca, dns_names=tuple(dict.fromkeys(names)), ip_addresses=tuple(dict.fromkeys(addresses)), now=now
     )
-    certificate, key, ca_file = folder / "tls.crt", folder / "tls.key", folder / "ca.crt"
-    authority.write_pair(pair, certificate, key)
-    ca_file.write_bytes(ca.certificate)  # its key is not kept: nothing else will be signed
-    return certificate, key, ca_file
+    # The CA's key is not kept: nothing else will be signed.
+    return tls.identity(pair.certificate, pair.key, "self-signed"), ca.certificate
 
 
 def _listener(host: str, port: int) -> socket.socket:
+    """A socket that has its address. Nobody can connect before gunicorn listens on it."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
-        return socket.create_server(address[:2], family=family, backlog=_BACKLOG, dualstack_ipv6=both)
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, not socket.has_dualstack_ipv6())
+        listener.bind(address)
     except OSError as error:
         text = error.strerror or str(error)
         raise InputError(f"{host}:{port}", text, "a free port on an address of this machine is expected") from error
+    return listener
 
 
 def _url(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"https://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"https://{host}:{port}"
+
+
+def _allow_descriptors(number: int) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < number:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(number, hard), hard))

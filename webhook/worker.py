@@ -1,81 +1,316 @@
-"""The gunicorn worker: what stock gthread does otherwise than an API server should see it."""
+"""The gunicorn worker: one loop holds all connections, and a request is judged when all of it is there.
+
+Stock gthread shakes hands and reads in its threads, so as many silent clients as it has threads stop it. Here nobody
+waits for a client: the loop reads what came, and a small review, which takes less time than handing it to a thread, is
+answered in the loop. Large ones and what people and probes ask for go to threads.
+
+**Overload.** A turn of the loop looks at every connection that has something to say. Once it has worked for
+:data:`_BUSY_S`, the reviews that are left are turned away with 503, and so are new connections, by closing them. A
+client that waits longer than two such turns is therefore answered with something. Connections, bytes that were
+received and requests that wait for a thread are bounded; at a bound the connection goes that deserves it least.
+"""
 
 from __future__ import annotations
 
+import errno
+import os
+import select
 import ssl
 import time
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from http import HTTPStatus
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from gunicorn.http.errors import ParseException
-from gunicorn.workers.gthread import ThreadWorker
+from gunicorn.workers.base import Worker as GunicornWorker
 
-from webhook import logs, wire
+from webhook import exchange, logs
+from webhook.connection import Connection, Phase
+from webhook.holding import Holding
+from webhook.metrics import Late, Shed
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    from webhook.service import Service
 
-_DROP_BYTES: Final = 64 * 2**20
-_DROP_S: Final = 5.0
-"""Of a refused body: what more, or longer, may as well break."""
+_TURN_S: Final = 0.5
+"""How often the loop wakes up at least: to tell the master that it lives, and to see whether the master does."""
+_BUSY_S: Final = 0.25
+_ACCEPTED_PER_TURN: Final = 64
+_TURNED_AWAY_PER_TURN: Final = 1024
+_RECORDS_PER_TURN: Final = 16
+"""Of one connection: a quarter of a MiB."""
+_SMALL: Final = 2**16
+"""Bytes of a body that is judged in the loop: a pod of thirty containers, which takes half a millisecond."""
+_WAITING_JOBS: Final = 64
+_JOB_WAITS_S: Final = 0.5
+_PARTING_S: Final = 1.0
+"""For a client that may be sending its next request while the server ends."""
+_SAY_BUSY_S: Final = 5.0
+_NO_ROOM: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_LATE: Final = {
+    Phase.HANDSHAKE: Late.HANDSHAKE,
+    Phase.HEAD: Late.HEAD,
+    Phase.BODY: Late.BODY,
+    Phase.SENDING: Late.READING,
+}
 
 
-class Worker(ThreadWorker):  # type: ignore[misc]
-    """gthread that answers and logs in its own way, closes what it will not read, and counts connections right."""
+class Worker(GunicornWorker):  # type: ignore[misc]
+    """A process that serves.
+
+    Attributes:
+        row: where this process counts, given by the master.
+    """
+
+    row: int
+    alive: bool  # gunicorn says it in a way that type checkers do not follow
+
+    @property
+    def service(self) -> Service:
+        """What is served."""
+        service: Service = self.app.service
+        return service
 
     def init_process(self) -> None:
-        """Serve, until a signal ends it; log lines are written by the thread that waits for connections."""
-        logs.defer()
+        """Serve, until a signal ends it."""
+        self.service.metrics.adopt(self.row)
+        logs.start_writer(self.service.metrics.dropped)
         try:
+            self._poll = select.epoll()
+            self._holding = Holding(self._poll, self.service.metrics)
+            self._threads = ThreadPoolExecutor(self.cfg.threads, thread_name_prefix="answer")
+            self._waiting = 0
+            self._answers: deque[tuple[Connection, bytes, bool]] = deque()
+            self._again: list[Connection] = []
+            self._turn = self._worked = self._told = 0.0
+            self._turned_away = 0
+            self._address = self.sockets[0].getsockname()
+            self.service.reloader.follow()
             super().init_process()
         finally:
-            logs.write_out()
+            logs.stop_writer()
 
-    def wait_for_and_dispatch_events(self, timeout: float) -> None:
-        """One turn of the loop. It wakes up after each request, so that no line waits long."""
-        super().wait_for_and_dispatch_events(timeout)
-        logs.write_out()
+    def run(self) -> None:
+        """The loop; at SIGTERM it ends when the requests that have begun are answered."""
+        listeners = {listener.fileno(): listener for listener in self.sockets}
+        for descriptor in listeners:
+            self._poll.register(descriptor, select.EPOLLIN | select.EPOLLEXCLUSIVE)
+        self._poll.register(self.PIPE[0], select.EPOLLIN)
+        while self.alive and self.ppid == os.getppid():
+            self._take_turn(listeners)
+        for descriptor, listener in listeners.items():
+            self._accept(listener, time.monotonic())  # whose connection stands already shall be served
+            self._poll.unregister(descriptor)
+            listener.close()
+        self.alive = False
+        self._holding.part(time.monotonic() + _PARTING_S)
+        end = time.monotonic() + self.cfg.graceful_timeout
+        while len(self._holding) and time.monotonic() < end:
+            self._take_turn({}, _PARTING_S / 10)
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def handle_request(self, req: Any, conn: Any) -> bool:
-        """Let the application answer.
+    # ---- The loop
 
-        A body that it refuses by its head is not asked for. Most clients send it all the same before they look for the
-        answer, and would find a broken connection: it is dropped piece by piece, once the answer is on its way.
-        """
-        headers = dict(req.headers)
+    def _take_turn(self, listeners: dict[int, Any], seconds: float = _TURN_S) -> None:
+        self.notify()
+        events = self._poll.poll(0 if self._again or self._answers else seconds)
+        self._turn = time.monotonic()
+        again, self._again = self._again, []
+        for connection in again:
+            self._advance(connection, self._use)
+        knocked = []
+        for descriptor, _ in events:
+            if descriptor in listeners:
+                knocked.append(listeners[descriptor])
+            elif descriptor == self.PIPE[0]:
+                self._swallow_wakeups()
+            elif (found := self._holding.find(descriptor)) is not None:
+                self._advance(found, self._event)
+        self._send_answers()
+        for listener in knocked:
+            self._accept(listener, self._turn)
+        now = time.monotonic()
+        self._end_overdue(now)
+        self._worked = now - self._turn
+        self._tell(now)
+
+    def _send_answers(self) -> None:
+        while self._answers:
+            connection, data, keep = self._answers.popleft()
+            self._waiting -= 1
+            if connection.phase is Phase.ANSWERING:  # otherwise its client is gone
+                self._advance(connection, partial(self._send, data=data, keep=keep))
+
+    def _end_overdue(self, now: float) -> None:
+        for connection in self._holding.overdue(now):
+            if connection.phase in _LATE:
+                self.service.metrics.late(_LATE[connection.phase])
+            self._holding.close(connection)
+
+    def _swallow_wakeups(self) -> None:
+        with suppress(BlockingIOError):
+            while len(os.read(self.PIPE[0], 4096)) == 4096:
+                pass
+
+    def _advance(self, connection: Connection, step: Any) -> None:
         try:
-            wire.body_length(headers.get("CONTENT-LENGTH", "0"), headers.get("TRANSFER-ENCODING"))
-        except wire.UnreadableError:
-            req.force_close()
-            req._expected_100_continue = False  # noqa: SLF001 - gunicorn's version is pinned
-            super().handle_request(req, conn)
-            with suppress(OSError, ParseException):
-                conn.parser.finish_body(deadline=time.monotonic() + _DROP_S, max_bytes=_DROP_BYTES)
+            step(connection)
+        except (OSError, EOFError):
+            self._holding.close(connection)
+        except Exception:  # noqa: BLE001 - one connection's fault is not that of the others
+            logs.LOGGER.exception("a connection failed")
+            self._holding.close(connection)
+
+    def _accept(self, listener: Any, now: float) -> None:
+        for number in range(_TURNED_AWAY_PER_TURN):
+            kept = number < _ACCEPTED_PER_TURN
+            if not kept and self._worked < _BUSY_S:
+                return  # the next turn is near
+            try:
+                plain, peer = listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in _NO_ROOM:
+                    self._holding.make_room(now)
+                    return
+                continue
+            if not (kept and self._holding.has_room(now)):
+                self._turn_away(Shed.BUSY if not kept else Shed.CONNECTIONS)
+                plain.close()
+                continue
+            with suppress(OSError):
+                self._holding.add(Connection(plain, peer, self.service.reloader.certificate.value.context), now)
+
+    # ---- One connection
+
+    def _event(self, connection: Connection) -> None:
+        match connection.phase:
+            case Phase.HANDSHAKE:
+                self._shake_hands(connection)
+            case Phase.ANSWERING:
+                self._holding.close(connection)  # nothing is polled for: it is broken
+                return
+            case Phase.SENDING:
+                if connection.flush():
+                    self._sent(connection)
+            case Phase.LINGERING:
+                if connection.drop_rest():
+                    self._holding.close(connection)
+                return
+            case _:
+                self._read(connection)
+        self._holding.poll(connection)
+
+    def _shake_hands(self, connection: Connection) -> None:
+        try:
+            done = connection.shake_hands()
+        except ssl.SSLError:
+            self._part(connection)  # its alert shall arrive
+            return
+        if done:
+            self._holding.enter(connection, Phase.FRESH, self._turn)
+            self._read(connection)
+
+    def _read(self, connection: Connection) -> None:
+        """Read on until a request is whole or nothing is there; other connections want their turn as well."""
+        for _ in range(_RECORDS_PER_TURN):
+            if not connection.receive():
+                return
+            self._holding.grown(connection)
+            if self._holding.find(connection.fileno()) is None or self._use(connection):
+                return
+
+    def _use(self, connection: Connection) -> bool:
+        """Use what came; whether no more is to be read for the moment."""
+        if connection.phase in {Phase.FRESH, Phase.IDLE}:
+            self._holding.enter(connection, Phase.HEAD, self._turn)
+        if connection.phase is Phase.HEAD and not self._read_head(connection):
+            return True
+        if connection.phase is Phase.BODY and connection.whole:
+            self._answer(connection)
+            return True
+        return False
+
+    def _read_head(self, connection: Connection) -> bool:
+        """Whether the connection goes on being read."""
+        try:
+            if not connection.read_head(self.cfg):
+                return True
+        except exchange.Malformed:
+            self._send(connection, exchange.MALFORMED, keep=False)
             return False
-        return bool(super().handle_request(req, conn))
+        assert connection.exchange is not None
+        if connection.exchange.expects:
+            connection.say_continue()
+        self._holding.enter(connection, Phase.BODY, self._turn)
+        return True
 
-    def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
-        """Answer what is no HTTP request, or failed, with a line of text where gunicorn has a page."""
-        if isinstance(exc, ssl.SSLError):
-            self.log.debug("TLS failed: %s", exc)
-            return
-        if isinstance(exc, ParseException):
-            status, text = HTTPStatus.BAD_REQUEST, "not an HTTP request that is served here"
+    def _answer(self, connection: Connection) -> None:
+        assert connection.exchange is not None
+        review = connection.exchange.method == "POST"
+        body = connection.take_body()
+        if review and (time.monotonic() - self._turn > _BUSY_S or self._waiting >= _WAITING_JOBS):
+            connection.exchange = None
+            self._turn_away(Shed.BUSY)
+            self._send(connection, exchange.busy(close=not self.alive), keep=self.alive)
+        elif review and len(body) <= _SMALL:
+            self._holding.enter(connection, Phase.ANSWERING, self._turn)
+            data, keep = self._answered(connection, body)
+            self._send(connection, data, keep=keep)
         else:
-            status, text = HTTPStatus.INTERNAL_SERVER_ERROR, "internal error; the log tells the cause"
-            self.log.error("request from %s failed: %s", addr, getattr(req, "uri", "not read"), exc_info=exc)
-        head = f"HTTP/1.1 {status.value} {status.phrase}\r\nConnection: close\r\nContent-Type: text/plain\r\n"
-        with suppress(OSError):
-            client.sendall(f"{head}Content-Length: {len(text) + 1}\r\n\r\n{text}\n".encode())
+            self._holding.enter(connection, Phase.ANSWERING, self._turn)
+            self._holding.poll(connection)
+            self._waiting += 1
+            self._threads.submit(self._answer_in_thread, connection, body, self._turn, review=review)
 
-    def finish_request(self, conn: Any, fs: Future[Any]) -> None:
-        """Take the connection back from its thread.
+    def _answered(self, connection: Connection, body: bytes) -> tuple[bytes, bool]:
+        assert connection.exchange is not None
+        last = not self.alive or bool(self.service.draining)
+        try:
+            return connection.exchange.answer(self.wsgi, body, self._address, last=last)
+        except Exception:  # noqa: BLE001 - it is answered, and the worker goes on
+            logs.LOGGER.exception("a request failed")
+            return exchange.FAULT, False
 
-        One whose handshake failed is closed already. gunicorn would close it again, fail, and count it out twice; with
-        the count below zero it would end at SIGTERM without waiting for requests that are being answered.
-        """
-        if conn.sock.fileno() < 0:
-            self.nr_conns -= 1
+    def _answer_in_thread(self, connection: Connection, body: bytes, since: float, *, review: bool) -> None:
+        if review and time.monotonic() - since > _JOB_WAITS_S:
+            self.service.metrics.shed(Shed.BUSY)
+            data, keep = exchange.busy(close=True), False
+        else:
+            data, keep = self._answered(connection, body)
+        self._answers.append((connection, data, keep))
+        with suppress(BlockingIOError):  # full: the loop will wake up
+            os.write(self.PIPE[1], b".")
+
+    def _send(self, connection: Connection, data: bytes, *, keep: bool) -> None:
+        connection.exchange = None
+        connection.keep = keep
+        if connection.send(data):
+            self._sent(connection)
+        else:
+            self._holding.enter(connection, Phase.SENDING, time.monotonic())
+        self._holding.poll(connection)
+
+    def _sent(self, connection: Connection) -> None:
+        if not connection.keep:
+            self._part(connection)
             return
-        super().finish_request(conn, fs)
+        self._holding.enter(connection, Phase.IDLE, self._turn)
+        if connection.received:
+            self._again.append(connection)
+
+    def _part(self, connection: Connection) -> None:
+        connection.say_goodbye()
+        self._holding.enter(connection, Phase.LINGERING, self._turn)
+
+    def _turn_away(self, why: Shed) -> None:
+        self.service.metrics.shed(why)
+        self._turned_away += 1
+
+    def _tell(self, now: float) -> None:
+        self.service.metrics.connections(len(self._holding))
+        if self._turned_away and now - self._told > _SAY_BUSY_S:
+            logs.LOGGER.warning("too much to do", extra={"fields": {"turnedAway": self._turned_away}})
+            self._told, self._turned_away = now, 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import Flask, Response, request
 
-from webhook import logs, server
+from webhook import server
 
 _ANSWER = b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"u","allowed":true}}'
 
@@ -21,6 +21,4 @@ def bare_app() -> Flask:
 
 
 if __name__ == "__main__":
-    logs.set_up()
-    with server.private_folder() as private:
-        server.serve(bare_app(), server.Options("127.0.0.1", 0, None, None, None, None, workers=1, threads=8), private)
+    server.serve(server.Options(), lambda *_: bare_app())

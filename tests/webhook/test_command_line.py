@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from vnpu.errors import InputError
-from webhook import server
+from webhook import folder, server
 from webhook.__main__ import main
 
 if TYPE_CHECKING:
@@ -80,5 +80,5 @@ def test_a_machine_without_a_temporary_folder(monkeypatch: pytest.MonkeyPatch) -
         raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
 
     monkeypatch.setattr(tempfile, "mkdtemp", refuse)
-    with pytest.raises(InputError, match=r"No usable temporary directory.*TMPDIR"), server.private_folder():
+    with pytest.raises(InputError, match=r"No usable temporary directory.*TMPDIR"), folder.private_folder():
         pytest.fail("there is no folder")
