@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from interceptor import dcmi, devices, elf
 from interceptor.device_plugin import settings
 from interceptor.device_plugin.host import Host
-from interceptor.device_plugin.plugin import Plugin, Setup
+from interceptor.device_plugin.plugin import HEALTH_S, Plugin, Setup
 from interceptor.npu_smi import NpuSmi
 from vnpu import documents, kube, names
 from vnpu.configuration import read_chips
@@ -70,6 +70,8 @@ def _setup(options: argparse.Namespace, host: Host) -> Setup:
         None if options.devices is not None else npu_smi,
         options.kubelet_dir,
         options.pod_resources,
+        options.health_seconds,
+        options.report_seconds,
     )
 
 
@@ -118,6 +120,20 @@ def _parser() -> argparse.ArgumentParser:
     add("--kubelet-dir", type=Path, metavar="DIR", default=names.KUBELET_DEVICE_PLUGINS, help="default %(default)s")
     add("--pod-resources", type=Path, metavar="SOCKET", default=names.KUBELET_POD_RESOURCES, help="default %(default)s")
     add("--host-root", type=Path, metavar="DIR", default="/", help="where the host's / is seen (default %(default)s)")
+    add(
+        "--health-seconds",
+        type=_seconds,
+        metavar="N",
+        default=HEALTH_S,
+        help="how often the driver is asked (%(default)g)",
+    )
+    add(
+        "--report-seconds",
+        type=_seconds,
+        metavar="N",
+        default=names.REPORT_S,
+        help="how often the node object is looked at (default %(default)g)",
+    )
     add("--kubeconfig", metavar="FILE", help="default: the pod's service account, else KUBECONFIG or ~/.kube/config")
     add(
         "--core-version",
@@ -126,6 +142,12 @@ def _parser() -> argparse.ArgumentParser:
         help="of the libraries that containers get (default %(default)s)",
     )
     return parser
+
+
+def _seconds(text: str) -> float:
+    if not text.isdecimal() or not 1 <= int(text) <= 3600:
+        raise argparse.ArgumentTypeError(f"{text}: a whole number of seconds from 1 to 3600 is allowed")
+    return float(text)
 
 
 if __name__ == "__main__":

@@ -38,9 +38,12 @@ if TYPE_CHECKING:
     from vnpu.chips import ChipTable
     from vnpu.kube import Cluster
 
+HEALTH_S: Final = 5.0
+
 _LOOK_S: Final = 1.0
 """How often kubelet's socket is looked at."""
-_HEALTH_S: Final = 5.0
+_PATIENCE_S: Final = 5.0
+"""How long the first look at the driver waits for the first look at the node object."""
 _SWEEP_S: Final = 600.0
 _MOST_PROBLEMS: Final = 100
 """Events that wait for an API server that is away."""
@@ -59,6 +62,8 @@ class Setup:
         npu_smi: by which sharing of chips is switched on, None where it needs no switch.
         kubelet_dir: where plugins have their sockets, kubelet's beside them.
         pod_resources: the socket of kubelet's pod resources API.
+        health_s: how often the driver is asked.
+        report_s: how often the node object is looked at.
     """
 
     node: str
@@ -69,6 +74,8 @@ class Setup:
     npu_smi: Callable[[], tuple[str, ...]] | None
     kubelet_dir: Path
     pod_resources: Path
+    health_s: float = HEALTH_S
+    report_s: float = names.REPORT_S
 
 
 class Plugin:
@@ -80,6 +87,8 @@ class Plugin:
         self._cluster = cluster
         self._stopping = threading.Event()
         self._changed = threading.Event()
+        self._node_read = threading.Event()
+        self._cordon_changed = threading.Event()
         self._problems: deque[tuple[str, str]] = deque(maxlen=_MOST_PROBLEMS)
         self._notices = Notices(lambda topic, problem: self._problems.append((topic, problem)))
         self._board = Board(Inventory(soft=setup.soft))
@@ -113,22 +122,15 @@ class Plugin:
     # ---- the driver and kubelet
 
     def _keep_serving(self) -> None:
-        looked_s = -_HEALTH_S
+        self._node_read.wait(_PATIENCE_S)  # a cordoned card had better not be offered for a moment at each start
+        due_s = 0.0
         while not self._stopping.is_set():
-            now_s = time.monotonic()
-            if now_s - looked_s >= _HEALTH_S or self._cordon_changed():
-                looked_s = now_s
+            if self._cordon_changed.is_set() or time.monotonic() >= due_s:
+                self._cordon_changed.clear()
                 self._look()
+                due_s = time.monotonic() + self._setup.health_s
             self._attend()
             self._stopping.wait(_LOOK_S)
-
-    def _cordon_changed(self) -> bool:
-        told = {
-            offered.card.uuid
-            for offered in self._board.inventory.cards
-            if not offered.card.healthy and not offered.fault
-        }
-        return told != self._cordoned & self._board.inventory.physical_ids.keys()
 
     def _look(self) -> None:
         """Ask the driver, and show what is offered now."""
@@ -222,13 +224,16 @@ class Plugin:
 
     def _keep_reporting(self) -> None:
         swept_s = -_SWEEP_S
-        while not self._stopping.is_set():
-            self._changed.clear()
+        while True:
+            self._changed.clear()  # before the question, which would else be forgotten with the answer
+            if self._stopping.is_set():
+                return
             self._report()
+            self._node_read.set()
             if time.monotonic() - swept_s >= _SWEEP_S:
                 swept_s = time.monotonic()
                 self._sweep()
-            self._changed.wait(names.REPORT_S)
+            self._changed.wait(self._setup.report_s)
 
     def _report(self) -> None:
         """Read the node object, and write what it does not say."""
@@ -244,10 +249,14 @@ class Plugin:
     def _take_cordon(self, annotations: Mapping[str, Any]) -> None:
         path = annotation_path(names.CORDON)
         try:
-            self._cordoned = policies.uuid_list(annotations.get(names.CORDON, ""), path)
+            cordoned = policies.uuid_list(annotations.get(names.CORDON, ""), path)
             self._notices.tell("CordonNotRead", "")
         except AnnotationError as error:
             self._notices.tell("CordonNotRead", f"{error}; what was cordoned before still is")
+            return
+        if cordoned != self._cordoned:
+            self._cordoned = cordoned
+            self._cordon_changed.set()
 
     def _write(self, node: Mapping[str, Any]) -> None:
         inventory = self._board.inventory

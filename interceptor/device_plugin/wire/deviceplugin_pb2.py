@@ -4,64 +4,67 @@
 # source: interceptor/device_plugin/wire/deviceplugin.proto
 # Protobuf Python Version: 7.35.1
 """Generated protocol buffer code."""
-
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
-
 _runtime_version.ValidateProtobufRuntimeVersion(
-    _runtime_version.Domain.PUBLIC, 7, 35, 1, "", "interceptor/device_plugin/wire/deviceplugin.proto"
+    _runtime_version.Domain.PUBLIC,
+    7,
+    35,
+    1,
+    '',
+    'interceptor/device_plugin/wire/deviceplugin.proto'
 )
 # @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
-    b'\n1interceptor/device_plugin/wire/deviceplugin.proto\x12\x07v1beta1"\x07\n\x05\x45mpty"]\n\x13\x44\x65vicePluginOptions\x12\x1a\n\x12pre_start_required\x18\x01 \x01(\x08\x12*\n"get_preferred_allocation_available\x18\x02 \x01(\x08"z\n\x0fRegisterRequest\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x10\n\x08\x65ndpoint\x18\x02 \x01(\t\x12\x15\n\rresource_name\x18\x03 \x01(\t\x12-\n\x07options\x18\x04 \x01(\x0b\x32\x1c.v1beta1.DevicePluginOptions"$\n\x06\x44\x65vice\x12\n\n\x02ID\x18\x01 \x01(\t\x12\x0e\n\x06health\x18\x02 \x01(\t"8\n\x14ListAndWatchResponse\x12 \n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x0f.v1beta1.Device"{\n#ContainerPreferredAllocationRequest\x12\x1b\n\x13\x61vailable_deviceIDs\x18\x01 \x03(\t\x12\x1e\n\x16must_include_deviceIDs\x18\x02 \x03(\t\x12\x17\n\x0f\x61llocation_size\x18\x03 \x01(\x05"f\n\x1aPreferredAllocationRequest\x12H\n\x12\x63ontainer_requests\x18\x01 \x03(\x0b\x32,.v1beta1.ContainerPreferredAllocationRequest"9\n$ContainerPreferredAllocationResponse\x12\x11\n\tdeviceIDs\x18\x01 \x03(\t"i\n\x1bPreferredAllocationResponse\x12J\n\x13\x63ontainer_responses\x18\x01 \x03(\x0b\x32-.v1beta1.ContainerPreferredAllocationResponse".\n\x18\x43ontainerAllocateRequest\x12\x12\n\ndevicesIDs\x18\x01 \x03(\t"P\n\x0f\x41llocateRequest\x12=\n\x12\x63ontainer_requests\x18\x01 \x03(\x0b\x32!.v1beta1.ContainerAllocateRequest"E\n\x05Mount\x12\x16\n\x0e\x63ontainer_path\x18\x01 \x01(\t\x12\x11\n\thost_path\x18\x02 \x01(\t\x12\x11\n\tread_only\x18\x03 \x01(\x08"\xa4\x01\n\x19\x43ontainerAllocateResponse\x12:\n\x04\x65nvs\x18\x01 \x03(\x0b\x32,.v1beta1.ContainerAllocateResponse.EnvsEntry\x12\x1e\n\x06mounts\x18\x02 \x03(\x0b\x32\x0e.v1beta1.Mount\x1a+\n\tEnvsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01"S\n\x10\x41llocateResponse\x12?\n\x13\x63ontainer_responses\x18\x01 \x03(\x0b\x32".v1beta1.ContainerAllocateResponse2D\n\x0cRegistration\x12\x34\n\x08Register\x12\x18.v1beta1.RegisterRequest\x1a\x0e.v1beta1.Empty2\xbd\x02\n\x0c\x44\x65vicePlugin\x12\x46\n\x16GetDevicePluginOptions\x12\x0e.v1beta1.Empty\x1a\x1c.v1beta1.DevicePluginOptions\x12?\n\x0cListAndWatch\x12\x0e.v1beta1.Empty\x1a\x1d.v1beta1.ListAndWatchResponse0\x01\x12\x63\n\x16GetPreferredAllocation\x12#.v1beta1.PreferredAllocationRequest\x1a$.v1beta1.PreferredAllocationResponse\x12?\n\x08\x41llocate\x12\x18.v1beta1.AllocateRequest\x1a\x19.v1beta1.AllocateResponseb\x06proto3'
-)
+
+
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n1interceptor/device_plugin/wire/deviceplugin.proto\x12\x07v1beta1\"\x07\n\x05\x45mpty\"]\n\x13\x44\x65vicePluginOptions\x12\x1a\n\x12pre_start_required\x18\x01 \x01(\x08\x12*\n\"get_preferred_allocation_available\x18\x02 \x01(\x08\"z\n\x0fRegisterRequest\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x10\n\x08\x65ndpoint\x18\x02 \x01(\t\x12\x15\n\rresource_name\x18\x03 \x01(\t\x12-\n\x07options\x18\x04 \x01(\x0b\x32\x1c.v1beta1.DevicePluginOptions\"$\n\x06\x44\x65vice\x12\n\n\x02ID\x18\x01 \x01(\t\x12\x0e\n\x06health\x18\x02 \x01(\t\"8\n\x14ListAndWatchResponse\x12 \n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x0f.v1beta1.Device\"{\n#ContainerPreferredAllocationRequest\x12\x1b\n\x13\x61vailable_deviceIDs\x18\x01 \x03(\t\x12\x1e\n\x16must_include_deviceIDs\x18\x02 \x03(\t\x12\x17\n\x0f\x61llocation_size\x18\x03 \x01(\x05\"f\n\x1aPreferredAllocationRequest\x12H\n\x12\x63ontainer_requests\x18\x01 \x03(\x0b\x32,.v1beta1.ContainerPreferredAllocationRequest\"9\n$ContainerPreferredAllocationResponse\x12\x11\n\tdeviceIDs\x18\x01 \x03(\t\"i\n\x1bPreferredAllocationResponse\x12J\n\x13\x63ontainer_responses\x18\x01 \x03(\x0b\x32-.v1beta1.ContainerPreferredAllocationResponse\".\n\x18\x43ontainerAllocateRequest\x12\x12\n\ndevicesIDs\x18\x01 \x03(\t\"P\n\x0f\x41llocateRequest\x12=\n\x12\x63ontainer_requests\x18\x01 \x03(\x0b\x32!.v1beta1.ContainerAllocateRequest\"E\n\x05Mount\x12\x16\n\x0e\x63ontainer_path\x18\x01 \x01(\t\x12\x11\n\thost_path\x18\x02 \x01(\t\x12\x11\n\tread_only\x18\x03 \x01(\x08\"\xa4\x01\n\x19\x43ontainerAllocateResponse\x12:\n\x04\x65nvs\x18\x01 \x03(\x0b\x32,.v1beta1.ContainerAllocateResponse.EnvsEntry\x12\x1e\n\x06mounts\x18\x02 \x03(\x0b\x32\x0e.v1beta1.Mount\x1a+\n\tEnvsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"S\n\x10\x41llocateResponse\x12?\n\x13\x63ontainer_responses\x18\x01 \x03(\x0b\x32\".v1beta1.ContainerAllocateResponse2D\n\x0cRegistration\x12\x34\n\x08Register\x12\x18.v1beta1.RegisterRequest\x1a\x0e.v1beta1.Empty2\xbd\x02\n\x0c\x44\x65vicePlugin\x12\x46\n\x16GetDevicePluginOptions\x12\x0e.v1beta1.Empty\x1a\x1c.v1beta1.DevicePluginOptions\x12?\n\x0cListAndWatch\x12\x0e.v1beta1.Empty\x1a\x1d.v1beta1.ListAndWatchResponse0\x01\x12\x63\n\x16GetPreferredAllocation\x12#.v1beta1.PreferredAllocationRequest\x1a$.v1beta1.PreferredAllocationResponse\x12?\n\x08\x41llocate\x12\x18.v1beta1.AllocateRequest\x1a\x19.v1beta1.AllocateResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "interceptor.device_plugin.wire.deviceplugin_pb2", _globals)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'interceptor.device_plugin.wire.deviceplugin_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-    DESCRIPTOR._loaded_options = None
-    _globals["_CONTAINERALLOCATERESPONSE_ENVSENTRY"]._loaded_options = None
-    _globals["_CONTAINERALLOCATERESPONSE_ENVSENTRY"]._serialized_options = b"8\001"
-    _globals["_EMPTY"]._serialized_start = 62
-    _globals["_EMPTY"]._serialized_end = 69
-    _globals["_DEVICEPLUGINOPTIONS"]._serialized_start = 71
-    _globals["_DEVICEPLUGINOPTIONS"]._serialized_end = 164
-    _globals["_REGISTERREQUEST"]._serialized_start = 166
-    _globals["_REGISTERREQUEST"]._serialized_end = 288
-    _globals["_DEVICE"]._serialized_start = 290
-    _globals["_DEVICE"]._serialized_end = 326
-    _globals["_LISTANDWATCHRESPONSE"]._serialized_start = 328
-    _globals["_LISTANDWATCHRESPONSE"]._serialized_end = 384
-    _globals["_CONTAINERPREFERREDALLOCATIONREQUEST"]._serialized_start = 386
-    _globals["_CONTAINERPREFERREDALLOCATIONREQUEST"]._serialized_end = 509
-    _globals["_PREFERREDALLOCATIONREQUEST"]._serialized_start = 511
-    _globals["_PREFERREDALLOCATIONREQUEST"]._serialized_end = 613
-    _globals["_CONTAINERPREFERREDALLOCATIONRESPONSE"]._serialized_start = 615
-    _globals["_CONTAINERPREFERREDALLOCATIONRESPONSE"]._serialized_end = 672
-    _globals["_PREFERREDALLOCATIONRESPONSE"]._serialized_start = 674
-    _globals["_PREFERREDALLOCATIONRESPONSE"]._serialized_end = 779
-    _globals["_CONTAINERALLOCATEREQUEST"]._serialized_start = 781
-    _globals["_CONTAINERALLOCATEREQUEST"]._serialized_end = 827
-    _globals["_ALLOCATEREQUEST"]._serialized_start = 829
-    _globals["_ALLOCATEREQUEST"]._serialized_end = 909
-    _globals["_MOUNT"]._serialized_start = 911
-    _globals["_MOUNT"]._serialized_end = 980
-    _globals["_CONTAINERALLOCATERESPONSE"]._serialized_start = 983
-    _globals["_CONTAINERALLOCATERESPONSE"]._serialized_end = 1147
-    _globals["_CONTAINERALLOCATERESPONSE_ENVSENTRY"]._serialized_start = 1104
-    _globals["_CONTAINERALLOCATERESPONSE_ENVSENTRY"]._serialized_end = 1147
-    _globals["_ALLOCATERESPONSE"]._serialized_start = 1149
-    _globals["_ALLOCATERESPONSE"]._serialized_end = 1232
-    _globals["_REGISTRATION"]._serialized_start = 1234
-    _globals["_REGISTRATION"]._serialized_end = 1302
-    _globals["_DEVICEPLUGIN"]._serialized_start = 1305
-    _globals["_DEVICEPLUGIN"]._serialized_end = 1622
+  DESCRIPTOR._loaded_options = None
+  _globals['_CONTAINERALLOCATERESPONSE_ENVSENTRY']._loaded_options = None
+  _globals['_CONTAINERALLOCATERESPONSE_ENVSENTRY']._serialized_options = b'8\001'
+  _globals['_EMPTY']._serialized_start=62
+  _globals['_EMPTY']._serialized_end=69
+  _globals['_DEVICEPLUGINOPTIONS']._serialized_start=71
+  _globals['_DEVICEPLUGINOPTIONS']._serialized_end=164
+  _globals['_REGISTERREQUEST']._serialized_start=166
+  _globals['_REGISTERREQUEST']._serialized_end=288
+  _globals['_DEVICE']._serialized_start=290
+  _globals['_DEVICE']._serialized_end=326
+  _globals['_LISTANDWATCHRESPONSE']._serialized_start=328
+  _globals['_LISTANDWATCHRESPONSE']._serialized_end=384
+  _globals['_CONTAINERPREFERREDALLOCATIONREQUEST']._serialized_start=386
+  _globals['_CONTAINERPREFERREDALLOCATIONREQUEST']._serialized_end=509
+  _globals['_PREFERREDALLOCATIONREQUEST']._serialized_start=511
+  _globals['_PREFERREDALLOCATIONREQUEST']._serialized_end=613
+  _globals['_CONTAINERPREFERREDALLOCATIONRESPONSE']._serialized_start=615
+  _globals['_CONTAINERPREFERREDALLOCATIONRESPONSE']._serialized_end=672
+  _globals['_PREFERREDALLOCATIONRESPONSE']._serialized_start=674
+  _globals['_PREFERREDALLOCATIONRESPONSE']._serialized_end=779
+  _globals['_CONTAINERALLOCATEREQUEST']._serialized_start=781
+  _globals['_CONTAINERALLOCATEREQUEST']._serialized_end=827
+  _globals['_ALLOCATEREQUEST']._serialized_start=829
+  _globals['_ALLOCATEREQUEST']._serialized_end=909
+  _globals['_MOUNT']._serialized_start=911
+  _globals['_MOUNT']._serialized_end=980
+  _globals['_CONTAINERALLOCATERESPONSE']._serialized_start=983
+  _globals['_CONTAINERALLOCATERESPONSE']._serialized_end=1147
+  _globals['_CONTAINERALLOCATERESPONSE_ENVSENTRY']._serialized_start=1104
+  _globals['_CONTAINERALLOCATERESPONSE_ENVSENTRY']._serialized_end=1147
+  _globals['_ALLOCATERESPONSE']._serialized_start=1149
+  _globals['_ALLOCATERESPONSE']._serialized_end=1232
+  _globals['_REGISTRATION']._serialized_start=1234
+  _globals['_REGISTRATION']._serialized_end=1302
+  _globals['_DEVICEPLUGIN']._serialized_start=1305
+  _globals['_DEVICEPLUGIN']._serialized_end=1622
 # @@protoc_insertion_point(module_scope)
