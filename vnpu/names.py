@@ -60,6 +60,11 @@ def runtime_info(common_word: str) -> str:
     return RUNTIME_INFO_PREFIX + common_word
 
 
+BIND_TICKET: Final = "huawei.com/vnpu-bind-ticket"
+"""Pod annotation: in which turn of its node the pod was bound."""
+BIND_FENCE: Final = "huawei.com/vnpu-bind-fence"
+"""Pod annotation: any change of it makes every binding that is still on its way come too late."""
+
 # ---- Node annotations
 
 SOFT_NODE: Final = "hami-vnpu-core"
@@ -76,6 +81,14 @@ def node_handshake(common_word: str) -> str:
     """Node annotation: the handshake between device plugin and HAMi's scheduler."""
     return f"hami.io/node-handshake-{common_word}"
 
+
+# ---- Turns: a Lease for each node, held by the pod that is bound there now, or was last
+
+TURN_NAMESPACE: Final = "kube-node-lease"
+"""There in every cluster, so that all extenders look at the same Leases, wherever they are installed."""
+TURN_LEASE_PREFIX: Final = "vnpu-turn-"
+"""Before the node's name: the node's own Lease has that name already."""
+TURN_LABEL: Final = "huawei.com/vnpu-turn"
 
 # ---- Resources
 
