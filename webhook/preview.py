@@ -14,7 +14,7 @@ import yaml
 from vnpu import documents, terminal
 from vnpu.admission import rules
 from vnpu.admission.settings import Templates
-from vnpu.admission.templates import is_volcano_job
+from vnpu.admission.templates import volcano_job
 from vnpu.errors import InputError, bare, printable
 from webhook import config
 from webhook.patch import operations
@@ -114,7 +114,7 @@ def _diffs(manifest: Mapping[str, Any], templates: Sequence[rules.PodTemplate], 
         if patch:
             what = place.path or _title(manifest)
             # Volcano writes the job's scheduler into each pod that it makes.
-            how = "as Volcano fills it in" if is_volcano_job(manifest) else "as written"
+            how = "as Volcano fills it in" if volcano_job(manifest) is not None else "as written"
             yield diff(pod, jsonpatch.apply_patch(pod, patch), what, how)
 
 
@@ -144,7 +144,7 @@ def _text(value: Any) -> str:
 
 def _rendered(document: Document, result: Preview) -> str:
     if result.makes is Makes.NOTHING:
-        verdict = "not judged, it makes no pods"
+        verdict = "not judged: it holds no pod template at a place that is known"
     elif result.refusals:
         verdict = "refused" if result.makes is Makes.ITSELF else "its pods would be refused"
     else:

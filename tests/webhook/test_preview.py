@@ -105,6 +105,26 @@ class TestOutput:
         assert "--- spec.tasks[1].template, as Volcano fills it in\n" in out
         assert "Volcano 1.16" in out, "the pods are scheduled by Volcano, though no template says so"
 
+    def test_a_cron_job_of_volcano(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        job = {"spec": {"tasks": [{"name": "worker", "template": {"spec": SOFT["spec"]}}]}}
+        cron = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "CronJob", "metadata": {"name": "nightly"}}
+        code, out, _ = shown(capsys, tmp_path, cron | {"spec": {"schedule": "@daily", "jobTemplate": job}})
+        assert code == 0
+        assert "--- spec.jobTemplate.spec.tasks[0].template, as Volcano fills it in\n" in out
+        assert "Volcano 1.16" in out
+
+    @pytest.mark.parametrize("kind", ["ReplicationController", "PodTemplate"])
+    def test_kinds_that_few_people_write(self, kind: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        def owner(pod: dict[str, Any]) -> dict[str, Any]:
+            template = {"template": {"spec": pod["spec"]}}
+            place = template if kind == "PodTemplate" else {"spec": template}
+            return {"apiVersion": "v1", "kind": kind, "metadata": {"name": "w"}, **place}
+
+        code, out, _ = shown(capsys, tmp_path, owner(SOFT), owner(REFUSED))
+        assert code == 1
+        assert f"{kind} w: allowed, completed\n" in out
+        assert f"{kind} w: its pods would be refused\n" in out
+
     def test_the_setting_scheduler_name_leaves_a_volcano_job_alone(
         self, capsys: pytest.CaptureFixture[str], tmp_path: Path
     ) -> None:
@@ -117,7 +137,10 @@ class TestOutput:
 
     def test_what_makes_no_pods(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         code, out, _ = shown(capsys, tmp_path, {"kind": "ConfigMap", "metadata": {"name": "c"}})
-        assert (code, out) == (0, "FILE, document 1: ConfigMap c: not judged, it makes no pods\n\n")
+        assert (code, out) == (
+            0,
+            "FILE, document 1: ConfigMap c: not judged: it holds no pod template at a place that is known\n\n",
+        )
 
     def test_a_name_that_would_fake_a_line(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         code, out, _ = shown(capsys, tmp_path, pod("x\nFILE, document 2: Pod y: allowed"))

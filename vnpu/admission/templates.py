@@ -5,21 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from vnpu import names
-from vnpu.errors import InputError, join
+from vnpu.errors import InputError, join, path_of
 from vnpu.quantity import is_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_TEMPLATE: Final = ("spec", "template")
+_SPEC: Final = ("spec",)
+_JOB_SPEC: Final = ("spec", "jobTemplate", "spec")
+_TEMPLATE: Final = (*_SPEC, "template")
 _PATHS: Final[dict[str, tuple[str, ...]]] = {
     "Deployment": _TEMPLATE,
     "StatefulSet": _TEMPLATE,
     "DaemonSet": _TEMPLATE,
     "ReplicaSet": _TEMPLATE,
+    "ReplicationController": _TEMPLATE,
+    "PodTemplate": ("template",),
     "Job": _TEMPLATE,
-    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+    "CronJob": (*_JOB_SPEC, "template"),
 }
+_VOLCANO_JOBS: Final = {"Job": _SPEC, "CronJob": _JOB_SPEC}
+"""Where the spec of a Volcano Job stands in the kinds that Volcano shares with Kubernetes."""
 _VOLCANO_GROUP: Final = "batch.volcano.sh/"
 _NAMELESS_TASK: Final = "default"
 """What Volcano's own webhook calls a task without a name, before its number."""
@@ -45,7 +51,7 @@ class PodTemplate(NamedTuple):
     Attributes:
         path: where it stands, ``""`` for a bare pod.
         template: metadata and spec of the pods, as in :class:`Place`.
-        replicas: how many pods run at once; 1 for a DaemonSet, which has one per node.
+        replicas: how many pods run at once; 1 for a DaemonSet, which has one per node, 0 for a PodTemplate.
         name: what the pods are called, without their number: the object's name, for a task ``<job>-<task>``.
     """
 
@@ -55,28 +61,35 @@ class PodTemplate(NamedTuple):
     name: str
 
 
+def volcano_job(obj: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Where the spec of a Volcano Job stands: in one itself, or in Volcano's CronJob; None in every other object."""
+    version, kind = obj.get("apiVersion"), obj.get("kind")
+    if not isinstance(version, str) or not version.startswith(_VOLCANO_GROUP) or not isinstance(kind, str):
+        return None
+    return _VOLCANO_JOBS.get(kind)
+
+
 def is_volcano_job(obj: Mapping[str, Any]) -> bool:
     """Whether the object is a Job of Volcano, which shares its kind with Kubernetes' own."""
-    version = obj.get("apiVersion")
-    return obj.get("kind") == "Job" and isinstance(version, str) and version.startswith(_VOLCANO_GROUP)
+    return volcano_job(obj) == _SPEC
 
 
-def _scheduler_of(job: Mapping[str, Any]) -> str:
+def _scheduler_of(obj: Mapping[str, Any], job: tuple[str, ...]) -> str:
     """Who schedules the pods of a Volcano Job whose template names no scheduler."""
-    spec = job.get("spec")
-    name = spec.get("schedulerName") if isinstance(spec, dict) else None
+    name = _descend(obj, (*job, "schedulerName"))
     return name if isinstance(name, str) and name else names.SCHEDULER_VOLCANO
 
 
 def places(obj: Mapping[str, Any]) -> Iterator[Place]:
     """Where the pod templates of a controller stand; none in other kinds, and none that is no mapping."""
-    if is_volcano_job(obj):
-        scheduler = _scheduler_of(obj)
-        for index, task in enumerate(_tasks(obj)):
+    job = volcano_job(obj)
+    if job is not None:
+        scheduler = _scheduler_of(obj, job)
+        for index, task in enumerate(_tasks(obj, job)):
             template = task.get("template") if isinstance(task, dict) else None
             if isinstance(template, dict):
-                keys = ("spec", "tasks", index, "template")
-                yield Place(keys, f"spec.tasks[{index}].template", _scheduled(template, scheduler))
+                keys = (*job, "tasks", index, "template")
+                yield Place(keys, path_of(keys), _scheduled(template, scheduler))
         return
     kind = obj.get("kind")
     path = _PATHS.get(kind, ()) if isinstance(kind, str) else ()
@@ -105,20 +118,20 @@ def pod_templates(obj: Mapping[str, Any]) -> Iterator[PodTemplate]:
     if obj.get("kind") == "Pod":
         yield PodTemplate("", obj, 1, name)
         return
-    tasks = _tasks(obj) if is_volcano_job(obj) else None
+    of_volcano = volcano_job(obj) is not None
     for place in places(obj):
-        if tasks is not None:
-            index = int(place.keys[2])
-            replicas = _number(tasks[index], "replicas", place.path.removesuffix(".template"))
-            task = tasks[index].get("name") or f"{_NAMELESS_TASK}{index}"
-            yield PodTemplate(place.path, place.template, replicas, f"{name}-{task}")
-            continue
         owner = place.keys[:-1]
-        spec, path = _descend(obj, owner), ".".join(map(str, owner))
-        yield PodTemplate(place.path, place.template, _replicas(obj["kind"], spec, path), name)
+        holder, path = _descend(obj, owner), path_of(owner)
+        if of_volcano:
+            task = holder.get("name") or f"{_NAMELESS_TASK}{owner[-1]}"
+            yield PodTemplate(place.path, place.template, _number(holder, "replicas", path), f"{name}-{task}")
+        else:
+            yield PodTemplate(place.path, place.template, _replicas(obj["kind"], holder, path), name)
 
 
 def _replicas(kind: str, spec: Mapping[str, Any], path: str) -> int:
+    if kind == "PodTemplate":
+        return 0
     if kind == "DaemonSet":
         return 1
     if kind not in ("Job", "CronJob"):
@@ -137,12 +150,15 @@ def _number(parent: Mapping[str, Any], field: str, path: str) -> int:
     return value
 
 
-def _tasks(obj: Mapping[str, Any]) -> list[Any]:
-    tasks = _descend(obj, ("spec", "tasks"))
+def _tasks(obj: Mapping[str, Any], job: tuple[str, ...]) -> list[Any]:
+    tasks = _descend(obj, (*job, "tasks"))
     return tasks if isinstance(tasks, list) else []
 
 
 def _descend(obj: Any, keys: tuple[str | int, ...]) -> Any:
     for name in keys:
-        obj = obj.get(name) if isinstance(obj, dict) else None
+        if isinstance(obj, list) and isinstance(name, int):
+            obj = obj[name]
+        else:
+            obj = obj.get(name) if isinstance(obj, dict) else None
     return obj

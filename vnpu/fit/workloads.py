@@ -6,11 +6,12 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from vnpu.admission.templates import is_volcano_job, pod_templates
-from vnpu.errors import ABSENT, FieldError, InputError, bare, item, join
+from vnpu.admission.templates import pod_templates, volcano_job
+from vnpu.errors import ABSENT, FieldError, InputError, bare, item, join, path_of
 from vnpu.fit.admit import DEFAULT_NAMESPACE, Batch, admit, refused
 from vnpu.mode import Mode
 from vnpu.names import MODE
+from vnpu.objects import mapping_at
 from vnpu.quantity import is_whole
 from vnpu.request import PodRequest
 
@@ -29,7 +30,10 @@ MOST_PODS: Final = 100_000
 
 _POD: Final = "Pod"
 _DAEMON_SET: Final = "DaemonSet"
-_CONTROLLERS: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Job", "CronJob", _DAEMON_SET})
+_POD_TEMPLATE: Final = "PodTemplate"
+_CONTROLLERS: Final = frozenset(
+    {"Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job", "CronJob", _DAEMON_SET}
+)
 _ON_EVERY_NODE: Final = (
     "not planned: one pod per node, placed by the DaemonSet controller; to plan them, give them one by one as bare pods"
 )
@@ -64,7 +68,8 @@ class Reception:
                 raise InputError("kind", kind, "the kind of a Kubernetes object is expected")
             if kind == _POD or kind in _CONTROLLERS:
                 return self._take(obj, kind, document.place)
-            return Batch((), warnings=(f"{document.place}: unknown kind {bare(kind)}, not looked into",))
+            what = "a PodTemplate makes no pods of its own" if kind == _POD_TEMPLATE else f"unknown kind {bare(kind)}"
+            return Batch((), warnings=(f"{document.place}: {what}, not looked into",))
 
     def take_slices(self, groups: Iterable[SliceGroup], chip: Chip) -> Batch:
         """The pods ``slice-0``, ``slice-1``, ... of the command line, each with a soft slice of the chip.
@@ -88,11 +93,12 @@ class Reception:
         if namespace is not None and not isinstance(namespace, str):
             raise InputError("metadata.namespace", namespace, "the name of a namespace is expected")
         name = self._name(metadata, (str(obj.get("apiVersion")), kind, namespace or DEFAULT_NAMESPACE), place)
-        tasks = _tasks(obj) if is_volcano_job(obj) else []
+        job = volcano_job(obj)
+        tasks = _tasks(obj, job) if job is not None else []
         templates = list(pod_templates({**obj, "metadata": {**metadata, "name": name}}))
         if not templates:
             raise InputError("spec", obj.get("spec", ABSENT), f"the pod template of a {kind} is expected")
-        min_available, notes = _gang(obj, tasks, templates) if tasks else (0, [])
+        min_available, notes = _gang(obj, job, tasks, templates) if job is not None else (0, [])
         pods: list[PodRequest | Unplaced] = []
         warnings = [f"{place}: {note}" for note in notes]
         for template in templates:
@@ -147,19 +153,23 @@ def _pod(template: PodTemplate, namespace: str | None) -> dict[str, Any]:
     }
 
 
-def _tasks(job: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The tasks of a Volcano Job, each with a template."""
-    tasks = _mapping(job.get("spec", ABSENT), "spec").get("tasks", ABSENT)
+def _tasks(obj: Mapping[str, Any], job: Sequence[str]) -> list[Mapping[str, Any]]:
+    """The tasks of a Volcano Job, whose spec stands there in the object, each with a template."""
+    place = f"{path_of(job)}.tasks"
+    tasks = mapping_at(obj, *job).get("tasks", ABSENT)
     if not isinstance(tasks, list):
-        raise InputError("spec.tasks", tasks, "a list of tasks is expected")
+        raise InputError(place, tasks, "a list of tasks is expected")
     for index, task in enumerate(tasks):
-        path = item("spec.tasks", index)
+        path = item(place, index)
         _mapping(_mapping(task, path).get("template", ABSENT), f"{path}.template")
     return tasks
 
 
 def _gang(
-    job: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]], templates: Sequence[PodTemplate]
+    obj: Mapping[str, Any],
+    job: Sequence[str],
+    tasks: Sequence[Mapping[str, Any]],
+    templates: Sequence[PodTemplate],
 ) -> tuple[int, list[str]]:
     """How many pods of a Volcano Job must be placed together, and warnings.
 
@@ -169,11 +179,12 @@ def _gang(
     notes = []
     needed = 0
     for index, (task, template) in enumerate(zip(tasks, templates, strict=True)):
-        path = f"{item('spec.tasks', index)}.minAvailable"
+        path = f"{item(f'{path_of(job)}.tasks', index)}.minAvailable"
         needed += _pods(task.get("minAvailable"), path, template.replicas)
         if task.get("minAvailable") is not None:
             notes.append(f"{path}: the plan counts the pods of all tasks together")
-    return _pods(job["spec"].get("minAvailable"), "spec.minAvailable", 0) or needed, notes
+    spec = mapping_at(obj, *job)
+    return _pods(spec.get("minAvailable"), f"{path_of(job)}.minAvailable", 0) or needed, notes
 
 
 def _pods(value: Any, path: str, default: int) -> int:

@@ -21,7 +21,7 @@ def summary(obj: dict[str, Any]) -> list[tuple[str, int, str]]:
     return [(found.path, found.replicas, found.name) for found in pod_templates(obj)]
 
 
-@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "ReplicaSet"])
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"])
 @pytest.mark.parametrize(
     ("written", "replicas"), [({}, 1), ({"replicas": None}, 1), ({"replicas": 0}, 0), ({"replicas": 3}, 3)]
 )
@@ -70,6 +70,15 @@ def test_a_volcano_job_has_a_template_a_task() -> None:
         ("spec.tasks[0].template", 1, "gang-ps"),
         ("spec.tasks[1].template", 4, "gang-worker"),
     ]
+    cron = {**job, "kind": "CronJob", "spec": {"jobTemplate": {"spec": {"tasks": tasks}}}}
+    assert summary(cron) == [
+        ("spec.jobTemplate.spec.tasks[0].template", 1, "gang-ps"),
+        ("spec.jobTemplate.spec.tasks[1].template", 4, "gang-worker"),
+    ]
+
+
+def test_a_pod_template_makes_no_pods_of_its_own() -> None:
+    assert summary({"kind": "PodTemplate", "metadata": {"name": "t"}, "template": TEMPLATE}) == [("template", 0, "t")]
 
 
 @pytest.mark.parametrize(
@@ -100,6 +109,8 @@ def test_the_pods_of_a_volcano_job_have_its_scheduler(job: Any, task: Any, sched
         {"kind": "CronJob", "spec": {"jobTemplate": []}},
         {"kind": "Job", "apiVersion": VOLCANO, "spec": {"tasks": {}}},
         {"kind": "Job", "apiVersion": VOLCANO, "spec": {"template": TEMPLATE}},
+        {"kind": "CronJob", "apiVersion": VOLCANO, "spec": {"jobTemplate": {"spec": {"template": TEMPLATE}}}},
+        {"kind": "Queue", "apiVersion": VOLCANO, "spec": {"tasks": [{"template": TEMPLATE}]}},
         {"kind": "Job", "apiVersion": 7, "metadata": [], "spec": {"tasks": [{"template": TEMPLATE}]}},
     ],
 )
@@ -115,6 +126,7 @@ def test_a_number_of_pods_that_is_none_is_an_error_with_its_path(replicas: Any) 
         (controller("Job", parallelism=replicas), "spec.parallelism"),
         (controller("Job", completions=replicas), "spec.completions"),
         (volcano, "spec.tasks[0].replicas"),
+        ({**volcano, "kind": "CronJob", "spec": {"jobTemplate": volcano}}, "spec.jobTemplate.spec.tasks[0].replicas"),
     ):
         with pytest.raises(InputError) as caught:
             summary(obj)

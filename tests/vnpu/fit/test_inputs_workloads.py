@@ -43,6 +43,10 @@ def volcano(*tasks: Any, **spec: Any) -> dict[str, Any]:
     return manifest("Job", {"tasks": list(tasks), **spec}, version=VOLCANO)
 
 
+def cron_volcano(*tasks: Any, **spec: Any) -> dict[str, Any]:
+    return manifest("CronJob", {"jobTemplate": {"spec": {"tasks": list(tasks), **spec}}}, version=VOLCANO)
+
+
 def names(batch: Batch) -> list[str]:
     return [full_name(one.pod if isinstance(one, Unplaced) else one) for one in batch.pods]
 
@@ -64,6 +68,14 @@ def names(batch: Batch) -> list[str]:
         (
             volcano({"name": "w", "replicas": 2, "template": template()}, {"template": template()}),
             ["default/app-w-0", "default/app-w-1", "default/app-default1-0"],
+        ),
+        (
+            cron_volcano({"name": "w", "replicas": 2, "template": template()}, {"template": template()}),
+            ["default/app-w-0", "default/app-w-1", "default/app-default1-0"],
+        ),
+        (
+            manifest("ReplicationController", {"replicas": 2, "template": template()}),
+            ["default/app-0", "default/app-1"],
         ),
     ],
 )
@@ -143,7 +155,9 @@ def test_pods_on_their_own_are_placed_one_by_one() -> None:
     ],
 )
 def test_gangs(tasks: list[dict[str, Any]], spec: dict[str, Any], needed: int) -> None:
-    (batch,) = take(volcano(*({"template": template()} | task for task in tasks), **spec))
+    parts = [{"template": template()} | task for task in tasks]
+    assert take(cron_volcano(*parts, **spec))[0].min_available == needed
+    (batch,) = take(volcano(*parts, **spec))
     assert batch.min_available == needed
     (workload,) = batch.workloads
     assert len(workload.pods) == sum(task.get("replicas", 1) for task in tasks)
@@ -190,6 +204,12 @@ def test_other_kinds_are_skipped_with_a_warning(kind: str) -> None:
     assert batch == Batch((), warnings=(f"app.yaml, document 1: unknown kind {kind}, not looked into",))
 
 
+def test_a_pod_template_is_said_to_make_no_pods() -> None:
+    (batch,) = take({"kind": "PodTemplate", "metadata": {"name": "t"}, "template": template()})
+    note = "app.yaml, document 1: a PodTemplate makes no pods of its own, not looked into"
+    assert batch == Batch((), warnings=(note,))
+
+
 def test_what_cards_do_not_decide_is_said() -> None:
     (batch,) = take(manifest("Deployment", {"template": template(nodeSelector={"zone": "a"}, affinity={})}))
     assert batch.warnings == (
@@ -225,7 +245,10 @@ def test_what_cards_do_not_decide_is_said() -> None:
         (manifest("Deployment", {"template": {"metadata": [], "spec": {}}}), r"spec.template.metadata: \[\]"),
         (manifest("Deployment", {"template": {"spec": {"containers": [7]}}}), r"spec.template.spec.containers\[0\]: 7"),
         (manifest("Job", {}, version=VOLCANO), "spec.tasks: absent"),
-        (manifest("Job", None, version=VOLCANO), "spec: null"),
+        (manifest("Job", None, version=VOLCANO), "spec.tasks: absent"),
+        (manifest("CronJob", {"template": template()}, version=VOLCANO), "spec.jobTemplate.spec.tasks: absent"),
+        (cron_volcano({}), r"spec.jobTemplate.spec.tasks\[0\].template: absent"),
+        (cron_volcano({"template": template()}, minAvailable="2"), 'spec.jobTemplate.spec.minAvailable: "2"'),
         (volcano(7), r"spec.tasks\[0\]: 7"),
         (volcano({}), r"spec.tasks\[0\].template: absent"),
         (volcano({"template": template()}, minAvailable="2"), 'spec.minAvailable: "2"'),
