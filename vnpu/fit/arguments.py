@@ -139,8 +139,8 @@ def _parser() -> argparse.ArgumentParser:
         nargs="*",
         type=Path,
         metavar="MANIFEST",
-        help="Pod, Deployment, StatefulSet, ReplicaSet, ReplicationController, Job, CronJob, Volcano's Job and CronJob, "
-        "or a List of them; - is stdin",
+        help="Pod, Deployment, StatefulSet, ReplicaSet, ReplicationController, Job, CronJob, Volcano's Job and "
+        "CronJob, or a List of them; - is stdin",
     )
     add(
         "--card",
