@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shutil
 from contextlib import suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from interceptor import elf
+from interceptor.host_root import seen
 from vnpu import names
 from vnpu.allocation import HostPaths
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 _DRIVER_ROOT: Final = "/usr/local/Ascend"
 _INSTALL_INFO: Final = "/etc/ascend_install.info"
 _DRIVER_PARAMETER: Final = "Driver_Install_Path_Param="
-_MOST_LINKS: Final = 40
 _PROGRAMS: Final = ("libvnpu.so", "limiter")
 _OPEN_MODE: Final = 0o777
 _SHARED_MODE: Final = 0o1777
@@ -144,24 +144,4 @@ class Host:
         return (path for path in paths if self._seen(path).exists())
 
     def _seen(self, path: str) -> Path:
-        """Where a path of the host is seen from here, its links followed as the host follows them."""
-        if self._root == Path("/"):
-            return Path(path)
-        rest = list(PurePosixPath(path).parts[1:])
-        place = self._root
-        links = 0
-        while rest:
-            part = rest.pop(0)
-            if part == "..":
-                place = place.parent if place != self._root else place
-                continue
-            target = place / part
-            if target.is_symlink() and links < _MOST_LINKS:
-                links += 1
-                steps = PurePosixPath(target.readlink()).parts
-                if steps[:1] == ("/",):
-                    place, steps = self._root, steps[1:]
-                rest = [*steps, *rest]
-            else:
-                place = target
-        return place
+        return seen(self._root, path)
