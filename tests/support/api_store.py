@@ -164,6 +164,9 @@ class Store:
             uid = metadata.get("uid") or pod["metadata"]["uid"]
             if uid != pod["metadata"]["uid"]:
                 raise Refused(409, "Conflict", f"Precondition failed: UID in precondition: {uid}")
+            version = metadata.get("resourceVersion") or pod["metadata"]["resourceVersion"]
+            if version != pod["metadata"]["resourceVersion"]:
+                raise Refused(409, "Conflict", f"Precondition failed: ResourceVersion in precondition: {version}")
             if pod["spec"].get("nodeName"):
                 raise Refused(
                     409, "Conflict", f'pod {target.name} is already assigned to node "{pod["spec"]["nodeName"]}"'

@@ -203,13 +203,25 @@ class Cluster:
         body = {"preconditions": {"uid": uid}} if uid else {}
         self._call("DELETE", resource.path(name, namespace), body={"apiVersion": "v1", "kind": "DeleteOptions"} | body)
 
-    def bind(self, namespace: str, pod: str, node: str, annotations: Mapping[str, str], uid: str) -> None:
+    def bind(
+        self, namespace: str, pod: str, node: str, annotations: Mapping[str, str], uid: str, version: str = ""
+    ) -> None:
         """Bind a pod to a node and annotate it, in one write of the server.
 
+        Args:
+            namespace: of the pod.
+            pod: its name.
+            node: where to.
+            annotations: added to those that it has.
+            uid: of the pod.
+            version: the resource version that the pod must still have, ``""`` for any.
+
         Raises:
-            Conflict: the pod is bound already, or another of that name.
+            Conflict: the pod is bound already, was changed, or is another one of that name.
         """
         metadata = {"name": pod, "namespace": namespace, "uid": uid, "annotations": dict(annotations)}
+        if version:
+            metadata["resourceVersion"] = version
         target = {"apiVersion": "v1", "kind": NODES.kind, "name": node}
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
         self._call("POST", PODS.path(pod, namespace, "binding"), body=body)

@@ -164,6 +164,15 @@ class TestBinding:
             any_cluster.cluster.bind(any_cluster.namespace, "p", "node-1", {}, "00000000-0000-0000-0000-000000000000")
         assert "nodeName" not in any_cluster.cluster.get(PODS, "p", any_cluster.namespace)["spec"]
 
+    def test_a_pod_that_was_changed_is_not_bound_by_its_old_version(self, any_cluster: AnyCluster) -> None:
+        cluster, namespace = any_cluster.cluster, any_cluster.namespace
+        uid, old = (cluster.create(PODS, pod("p"), namespace)["metadata"][name] for name in ("uid", "resourceVersion"))
+        changed = cluster.patch(PODS, "p", {"metadata": {"annotations": {"a": "b"}}}, namespace, kind="merge")
+        with pytest.raises(Conflict):
+            cluster.bind(namespace, "p", "node-1", {}, uid, old)
+        cluster.bind(namespace, "p", "node-1", {}, uid, changed["metadata"]["resourceVersion"])
+        assert cluster.get(PODS, "p", namespace)["spec"]["nodeName"] == "node-1"
+
 
 class TestLists:
     def test_pages_add_up_to_the_list(self, any_cluster: AnyCluster) -> None:
