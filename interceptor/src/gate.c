@@ -118,12 +118,19 @@ static void count_wait(struct vnpu_process *self, uint64_t waited_us) {
         ;
 }
 
+/* The helper rests while nobody waits, and a holder that is dead or stopped would not wake it. */
+static void wake_helper(struct vnpu_process *self) {
+    vnpu_add(vnpu_gate_bell(self), 1);
+    vnpu_futex_wake_all(vnpu_gate_bell(self));
+}
+
 /* False: no limiter for too long. */
 static bool wait_for_turn(struct vnpu_process *self) {
     uint64_t begun = vnpu_now_us();
     bool open = false;
 
-    vnpu_add(&self->waiting, 1);
+    if (vnpu_add(&self->waiting, 1) == 0)
+        wake_helper(self);
     for (;;) {
         uint32_t bell = vnpu_load(vnpu_gate_bell(self));
         uint64_t now = vnpu_now_us();
@@ -227,22 +234,27 @@ static bool drained_for_good(struct vnpu_process *self) {
     return vnpu_lanes_drained(self);
 }
 
+/* Shows those who wait that this container lives. */
+static void beat(struct vnpu_process *self, uint64_t now) {
+    if (now - self->watch.beat_us < VNPU_BEAT_US)
+        return;
+    for (uint32_t index = 0; index < self->seat_count; index++)
+        vnpu_beat(&self->seats[index]);
+    self->watch.beat_us = now;
+}
+
 static uint64_t drain(struct vnpu_process *self, uint64_t now) {
     struct vnpu_watch *watch = &self->watch;
 
     if (watch->closing_us == 0)
-        watch->closing_us = watch->beat_us = watch->let_us = now;
+        watch->closing_us = watch->let_us = now;
     if (!runs(self) || drained_for_good(self)) {
         watch->closing_us = 0;
         end_running(self);
         pass_all(self, now);
         return now + VNPU_BEAT_US;
     }
-    if (now - watch->beat_us >= VNPU_BEAT_US) {
-        for (uint32_t index = 0; index < self->seat_count; index++)
-            vnpu_beat(&self->seats[index]);
-        watch->beat_us = now;
-    }
+    beat(self, now);
     if (self->seat_count > 1 && now - watch->let_us >= LET_THROUGH_US) {
         vnpu_store(&self->let_through, 1);
         watch->let_us = now;
@@ -259,6 +271,7 @@ static uint64_t watch_idle(struct vnpu_process *self, uint64_t now) {
     struct vnpu_watch *watch = &self->watch;
     uint64_t tickets = vnpu_lanes_tickets(self);
 
+    beat(self, now);
     if (tickets != watch->tickets) {
         watch->tickets = tickets;
         watch->idle_us = 0;

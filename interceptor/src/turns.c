@@ -243,32 +243,34 @@ static bool is_dead(const struct vnpu_seat *seat, uint32_t tenant) {
            !vnpu_lock_held(seat->mapping.descriptor, VNPU_LOCK_WORKERS + (off_t)tenant);
 }
 
-/* A holder that is stopped does not drain: its beat stands still. */
-static bool is_silent(struct vnpu_seat *seat, uint64_t turn, uint64_t now) {
+/* How long the holder's beat has stood still: it is stopped, or dead where the kernel does not say so. */
+static uint64_t silence(struct vnpu_seat *seat, uint64_t turn, uint64_t now) {
     uint32_t beat = vnpu_load(&tenant_of(seat->registry, vnpu_holder(turn))->beat);
+    bool closed_now = seat->watched != turn && (seat->watched | VNPU_TURN_CLOSING) == turn;
 
-    if (seat->watched != turn) {
-        seat->watched = turn;
-        seat->beat = beat;
+    if ((seat->watched != turn && !closed_now) || seat->beat != beat)
         seat->beat_us = now;
-    }
-    if (now - vnpu_turn_start(turn) > VNPU_DRAIN_LONGEST_US + VNPU_PERIOD_US && now > vnpu_turn_start(turn))
-        return true;
-    if (seat->beat != beat) {
-        seat->beat = beat;
-        seat->beat_us = now;
-    }
-    return now - seat->beat_us >= VNPU_SILENCE_US;
+    else if (closed_now && seat->beat_us < now - VNPU_BEAT_US)
+        /* What it did not do before counts little: on a busy machine its helper may just have been rung awake. */
+        seat->beat_us = now - VNPU_BEAT_US;
+    seat->watched = turn;
+    seat->beat = beat;
+    return now - seat->beat_us;
+}
+
+static uint64_t sooner(uint64_t one, uint64_t other) {
+    return one < other ? one : other;
 }
 
 static uint64_t tend_closing(struct vnpu_seat *seat, uint64_t turn, uint64_t now) {
     uint32_t holder = vnpu_holder(turn);
+    uint64_t start = vnpu_turn_start(turn);
 
     if (holder == seat->tenant)
         return now + VNPU_BEAT_US;
-    if (!is_silent(seat, turn, now) && !is_dead(seat, holder))
-        return seat->beat_us + VNPU_SILENCE_US < now + VNPU_BEAT_US ? seat->beat_us + VNPU_SILENCE_US
-                                                                    : now + VNPU_BEAT_US;
+    bool endless = now > start && now - start > VNPU_DRAIN_LONGEST_US + VNPU_PERIOD_US;
+    if (silence(seat, turn, now) < VNPU_SILENCE_US && !endless && !is_dead(seat, holder))
+        return sooner(seat->beat_us + VNPU_SILENCE_US, now + VNPU_BEAT_US);
     /* Its living processes ask again. */
     vnpu_store(&tenant_of(seat->registry, holder)->wants, 0);
     if (hand_over(seat->registry, turn, next_in_turn(seat->registry, turn, holder, now), now))
@@ -276,17 +278,26 @@ static uint64_t tend_closing(struct vnpu_seat *seat, uint64_t turn, uint64_t now
     return now;
 }
 
+/* Whether the holder goes on after the end of its turn, so that nothing has to drain: it is still the one that is
+ * furthest behind, and it shows that it lives. */
+static bool goes_on(struct vnpu_seat *seat, uint64_t turn, uint64_t quiet_us, uint64_t now) {
+    uint32_t holder = vnpu_holder(turn);
+
+    return next_in_turn(seat->registry, turn, VNPU_NOBODY, now) == holder && quiet_us < VNPU_QUIET_US &&
+           !is_dead(seat, holder);
+}
+
 static uint64_t tend_open(struct vnpu_seat *seat, uint64_t turn, uint64_t now) {
     uint32_t holder = vnpu_holder(turn);
     uint64_t end = vnpu_turn_start(turn) + quantum(seat->registry, turn, holder);
+    uint64_t quiet_us = holder == seat->tenant ? 0 : silence(seat, turn, now);
 
     /* Alone, a turn has no end, unless there is a ceiling. */
     if (!vnpu_has_ceiling(seat->registry, holder) && next_in_turn(seat->registry, turn, holder, now) == VNPU_NOBODY)
         return now + VNPU_RELOOK_US;
     if (now < end && (wants(tenant_of(seat->registry, holder)) || holder == seat->tenant))
-        return end < now + VNPU_RELOOK_US ? end : now + VNPU_RELOOK_US;
-    /* The holder may still be the one that is furthest behind: then it goes on, and nothing has to drain. */
-    if (next_in_turn(seat->registry, turn, VNPU_NOBODY, now) == holder && !is_dead(seat, holder))
+        return sooner(now + VNPU_LISTEN_US < end ? end - VNPU_LISTEN_US : end, now + VNPU_RELOOK_US);
+    if (goes_on(seat, turn, quiet_us, now))
         hand_over(seat->registry, turn, holder, now);
     else
         close_turn(seat->registry, turn);

@@ -19,9 +19,11 @@ enum {
     VNPU_PREEMPT_US = 2000,           /* who begins to want and is this far behind closes the turn at once */
     VNPU_SILENCE_US = 60000,          /* a closing holder whose beat stands still so long is passed over */
     VNPU_DRAIN_LONGEST_US = 10000000, /* and one that beats, after this */
-    VNPU_BEAT_US = 20000,
-    VNPU_RELOOK_US = 100000,   /* a stop between a change and its wake-up costs the sleeper so much at most */
-    VNPU_COMPANY_US = 1000000, /* a tenant counts as company so long after it last wanted */
+    VNPU_BEAT_US = 20000,             /* how often a holder in company shows that it lives */
+    VNPU_LISTEN_US = 30000,           /* so long before its end a turn is listened to, */
+    VNPU_QUIET_US = 25000,            /* and a holder that was quiet for so long is not given the next one too */
+    VNPU_RELOOK_US = 100000,          /* a stop between a change and its wake-up costs the sleeper so much at most */
+    VNPU_COMPANY_US = 1000000,        /* a tenant counts as company so long after it last wanted */
 };
 
 #define VNPU_NOBODY UINT32_MAX
@@ -30,7 +32,7 @@ struct vnpu_seat {
     struct vnpu_registry *registry;
     uint32_t tenant;
     struct vnpu_mapping mapping; /* of the registry; its descriptor shares the lock of the tenant's workers */
-    /* What a waiting tenant saw of a closing holder, to tell silence from work. */
+    /* What a waiting tenant saw of the holder, to tell silence from work. */
     uint64_t watched;
     uint32_t beat;
     uint64_t beat_us;

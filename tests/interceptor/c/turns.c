@@ -157,20 +157,51 @@ static void ceiling(void) {
     CHECK(share(other, 0, 10 * SECOND_US) > 35 && share(other, 0, 10 * SECOND_US) < 41);
 }
 
-/* A holder that dies in its turn costs the others the rest of it and the silence, once. */
-static void silence(void) {
+/* The holder dies 5 ms into a turn, so many microseconds of the card behind the other; how long the other waits. */
+static uint64_t wait_for_the_dead(uint64_t behind_us) {
     begin();
     struct worker *dies = enter(50, 0, 1000);
     struct worker *lives = enter(50, 0, 1000);
 
     run(SECOND_US);
+    while (vnpu_holder(registry.turn) == dies->seat.tenant)
+        run(STEP_US);
     while (vnpu_holder(registry.turn) != dies->seat.tenant)
         run(STEP_US);
+    registry.tenants[lives->seat.tenant].virtual_us += behind_us * 2;
+    run(5000);
     dies->dead = true;
-    run(2 * VNPU_SILENCE_US + VNPU_PERIOD_US);
+    uint64_t died = now;
+    while (vnpu_holder(registry.turn) != lives->seat.tenant && now < died + SECOND_US)
+        run(STEP_US);
+    uint64_t waited = now - died;
     uint64_t before = lives->worked_us;
     run(SECOND_US);
     CHECK(share(lives, before, SECOND_US) > 97);
+    return waited;
+}
+
+/* A holder that dies in its turn costs the others the rest of it and the silence, once. One that is so far behind that
+ * it would go on gets no second turn: it shows no life. */
+static void silence(void) {
+    const uint64_t rest = VNPU_PERIOD_US / 2;
+
+    CHECK(wait_for_the_dead(0) < rest + VNPU_SILENCE_US);
+    CHECK(wait_for_the_dead(4 * VNPU_PERIOD_US) < rest + VNPU_SILENCE_US);
+}
+
+/* But a living one does: nothing drains between its turns. */
+static void going_on(void) {
+    begin();
+    struct worker *behind = enter(50, 0, 1000);
+    struct worker *ahead = enter(50, 0, 1000);
+
+    run(SECOND_US);
+    registry.tenants[ahead->seat.tenant].virtual_us += 10 * VNPU_PERIOD_US;
+    run(VNPU_PERIOD_US);
+    uint64_t before = behind->worked_us;
+    run(3 * VNPU_PERIOD_US);
+    CHECK(share(behind, before, 3 * VNPU_PERIOD_US) == 100);
 }
 
 /* Words that nobody of ours would write: the card is free again at once. */
@@ -248,6 +279,7 @@ int main(int count, char **arguments) {
         comeback();
         ceiling();
         silence();
+        going_on();
         damage();
     }
     threads();
