@@ -166,7 +166,8 @@ class TestBinding:
 
     def test_a_pod_that_was_changed_is_not_bound_by_its_old_version(self, any_cluster: AnyCluster) -> None:
         cluster, namespace = any_cluster.cluster, any_cluster.namespace
-        uid, old = (cluster.create(PODS, pod("p"), namespace)["metadata"][name] for name in ("uid", "resourceVersion"))
+        made = cluster.create(PODS, pod("p"), namespace)["metadata"]
+        uid, old = made["uid"], made["resourceVersion"]
         changed = cluster.patch(PODS, "p", {"metadata": {"annotations": {"a": "b"}}}, namespace, kind="merge")
         with pytest.raises(Conflict):
             cluster.bind(namespace, "p", "node-1", {}, uid, old)
