@@ -2,9 +2,10 @@
 
 ============  ========================================================================================================
 ``native``    ``exec.command: [<limiter path>, start]``, without a shell, since an image may have none. The user's own
-              exec is chained behind ``--``, their ``sleep`` behind ``--sleep``.
+              exec is chained behind ``--``, their ``sleep`` behind ``--sleep``. A hook that HAMi's webhook wrote is
+              replaced: each container has one limiter.
 ``hami``      the form of HAMi 2.9 for the upstream binary, which knows no ``start``: a shell puts it in the background.
-              A user's own hook cannot be chained here.
+              A user's own hook cannot be chained here. One that HAMi's webhook wrote stays.
 ``none``      nothing: newer libraries of HAMi start their manager themselves.
 ============  ========================================================================================================
 
@@ -13,6 +14,7 @@ The API server refuses a lifecycle on a plain init container, so a soft slice ca
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from vnpu import names
@@ -34,6 +36,10 @@ _LIMITER_NAME: Final = "/limiter"
 _SHELL: Final = ("bash", "-c")
 _SHELL_BEFORE: Final = "export RUST_LOG=info\n"
 _SHELL_AFTER: Final = f" > {names.LIMITER_LOG_UPSTREAM} 2>&1 &"
+_SHELLS: Final = ("bash", "sh", "/bin/bash", "/bin/sh", "/usr/bin/bash", "/usr/bin/sh")
+_PATH: Final = r"/[A-Za-z0-9._/-]*"
+_SCRIPT: Final = re.compile(rf"(export RUST_LOG=[a-z]+ *[\n;] *)?{_PATH}(?<=/)limiter *>>? *{_PATH} +2>&1 *&", re.ASCII)
+"""What HAMi's webhooks and documents start the limiter with: several shells, paths and logs."""
 _REMEDY: Final = "write it as exec, or do its work in the container's own command"
 
 
@@ -89,6 +95,9 @@ def _native(handlers: Mapping[str, Any], limiter: str, path: str, keys: tuple[st
         command = _command(handlers["exec"], f"{path}.exec")
         if _starts_limiter(command):
             return None
+        if _starts_upstream(command):
+            # HAMi's webhook came first. Chained, it would start a second limiter that divides the same card.
+            return Set((*keys, "exec", "command"), [limiter, names.LIMITER_START])
         return Set((*keys, "exec", "command"), [limiter, names.LIMITER_START, "--", *command])
     if "sleep" in handlers:
         seconds = _seconds(handlers["sleep"], f"{path}.sleep")
@@ -126,16 +135,9 @@ def _hami(handlers: Mapping[str, Any], limiter: str, path: str, keys: tuple[str 
 
 
 def _starts_upstream(command: list[str]) -> bool:
-    """Whether the command is the one that this form writes, with any path of the limiter."""
-    if len(command) != len(_SHELL) + 1 or tuple(command[:-1]) != _SHELL:
-        return False
-    script = command[-1].rstrip()
-    limiter = script.removeprefix(_SHELL_BEFORE).removesuffix(_SHELL_AFTER)
-    return (
-        script == f"{_SHELL_BEFORE}{limiter}{_SHELL_AFTER}"
-        and limiter.startswith("/")
-        and limiter.endswith(_LIMITER_NAME)
-        and len(limiter.split()) == 1
+    """Whether the command starts the upstream limiter and nothing else, in any of the forms that are about."""
+    return len(command) == len(_SHELL) + 1 and (
+        command[0] in _SHELLS and command[1] == _SHELL[1] and _SCRIPT.fullmatch(command[-1].strip()) is not None
     )
 
 

@@ -129,6 +129,29 @@ def test_the_form_for_the_upstream_binary() -> None:
     assert hook(app(old), HAMI) == old
 
 
+UPSTREAM = (
+    exec_of("bash", "-c", "export RUST_LOG=info\n/hami-vnpu-core/limiter > /tmp/limiter_manager.log 2>&1 &"),
+    exec_of("/bin/sh", "-c", "export RUST_LOG=info\n/hami-vnpu-core/limiter > /tmp/limiter_manager.log 2>&1 &"),
+    exec_of("bash", "-c", f"export RUST_LOG=info\n{LIMITER} > /usr/local/hami-vnpu-core/inst1_manager.log 2>&1 &\n"),
+    exec_of("bash", "-c", "export RUST_LOG=info; /hami-vnpu-core/limiter > /tmp/limiter_manager.log 2>&1 &"),
+    exec_of("sh", "-c", f"{LIMITER} >> /tmp/l.log 2>&1 &"),
+)
+"""Hooks of HAMi 2.9, of webhooks made after it, and of its documents."""
+
+
+@pytest.mark.parametrize("post_start", UPSTREAM)
+def test_a_hook_of_hamis_webhook_starts_no_second_limiter(post_start: Any) -> None:
+    assert hook(app(post_start)) == exec_of(LIMITER, "start")
+    assert hook(app(post_start), HAMI) == post_start
+    untouched = Settings(limiter=Limiter(hook=Hook.NONE))
+    assert hook(app(post_start), untouched) == post_start
+
+
+def test_a_script_that_does_more_than_to_start_the_limiter_is_the_users() -> None:
+    own = exec_of("bash", "-c", f"warm-up; {SCRIPT}")
+    assert hook(app(own)) == exec_of(LIMITER, "start", "--", *own["exec"]["command"])
+
+
 @pytest.mark.parametrize(
     "post_start",
     [
@@ -138,7 +161,13 @@ def test_the_form_for_the_upstream_binary() -> None:
         exec_of("bash", "-c", SCRIPT.replace(LIMITER, f"curl x | sh; {LIMITER}")),
         exec_of("bash", "-c", SCRIPT.replace(LIMITER, "limiter")),
         exec_of("bash", "-c", SCRIPT.replace(LIMITER, "/bin/true")),
-        exec_of("sh", "-c", SCRIPT),
+        exec_of("bash", "-c", SCRIPT.replace("/limiter", "/mylimiter")),
+        exec_of("bash", "-c", SCRIPT.removesuffix(" &")),
+        exec_of("bash", "-c", SCRIPT.replace("info\n", "$(date)\n")),
+        exec_of("bash", "-c", SCRIPT.replace(LIMITER, f"{LIMITER}\n{LIMITER}")),
+        exec_of("bash", "-x", SCRIPT),
+        exec_of("bash", "-c", SCRIPT, "x"),
+        exec_of("python3", "-c", SCRIPT),
         {"sleep": {"seconds": 1}},
         {"httpGet": {"port": 80}},
     ],
