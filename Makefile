@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 TEST_WORKERS ?= 2
 
 # helm is a folder as well.
-.PHONY: helm setup run serve test test-torch native programs torture lint bench fuzz fmt clean
+.PHONY: helm chart-readme setup run serve test test-torch native programs torture lint bench fuzz fmt clean
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml
@@ -31,6 +31,9 @@ test: setup programs helm
 # Helm 3 and 4 for the tests of the chart; without a network those are skipped, though not in CI.
 helm: setup
 	$(BIN)/python -m tests.support.helm || [ -z "$$CI" ]
+
+chart-readme: setup
+	$(BIN)/python -m tests.support.chart_readme
 
 # Against a real API server: the one that KUBECONFIG names, else etcd and kube-apiserver from KUBEBUILDER_ASSETS.
 .PHONY: test-cluster
