@@ -171,7 +171,13 @@ NPU_SMI_HOST: Final = ("/usr/local/Ascend/driver/tools/npu-smi", "/usr/local/sbi
 
 DCMI_HOST: Final = ("/usr/local/dcmi/libdcmi.so", "/usr/local/Ascend/driver/lib64/driver/libdcmi.so", "libdcmi.so")
 """Where the driver's management library may be, in the order in which it is tried; the last asks the loader."""
+NATIVE_DIR: Final = "/usr/local/share/vnpu/native"
+"""In the image: ``<machine>/libvnpu.so`` and ``<machine>/limiter``, what the installer puts onto the host."""
+CORE_DIR_HAMI: Final = "/hami-vnpu-core"
+"""Where containers of HAMi's own device plugin see the host's :data:`CORE_DIR`."""
 KUBELET_DEVICE_PLUGINS: Final = "/var/lib/kubelet/device-plugins"
+KUBELET_CHECKPOINT: Final = "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
+"""Kubelet's own note of what device plugins answered; a container that restarts gets the same answer again."""
 KUBELET_SOCKET: Final = "kubelet.sock"
 KUBELET_POD_RESOURCES: Final = "/var/lib/kubelet/pod-resources/kubelet.sock"
 
@@ -201,3 +207,10 @@ SCHEDULER_VOLCANO: Final = "volcano"
 SCHEDULER_HAMI: Final = "hami-scheduler"
 VOLCANO_SOFT_SINCE: Final = "1.16"
 """The first Volcano that keeps soft slices to the MiB; older ones round them to a template."""
+
+# ---- Certificates
+
+OWNER_LABEL: Final = "app.kubernetes.io/managed-by"
+CERTIFICATES_OWNER: Final = "vnpu-certs"
+"""The value of :data:`OWNER_LABEL` on the Secret that ``certs`` keeps, and its name as the manager of what it writes."""
+CERTIFICATES_SECRET_TYPE: Final = "kubernetes.io/tls"
