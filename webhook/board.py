@@ -22,7 +22,9 @@ class Board:
 
     def __init__(self, columns: Iterable[Hashable], rows: int) -> None:
         """Make the table; processes that are forked later share it."""
-        self._places = {column: place for place, column in enumerate(columns)}
+        names = list(columns)
+        self._places = {column: place for place, column in enumerate(names)}
+        assert len(names) == len(self._places), "two columns of one name would be one"
         self._rows = rows
         self._width = len(self._places)
         self._numbers = memoryview(mmap.mmap(-1, max(1, rows * self._width) * _NUMBER)).cast("d")

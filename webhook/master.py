@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gunicorn.arbiter import Arbiter
 
 from webhook import logs
+from webhook.reload import POLL_S
 
 if TYPE_CHECKING:
     from webhook.keeper import Keeper
@@ -55,14 +56,15 @@ class Master(Arbiter):  # type: ignore[misc]
     handle_ttou = handle_ttin
 
     def wait_for_signals(self, timeout: float = 1.0) -> list[int]:
-        """Signals that came; no longer than until the server is drained."""
+        """Signals that came; wait no longer than until files are looked at again, or the server is drained."""
+        timeout = min(timeout, POLL_S)
         if self._drained_at is not None:
             timeout = max(0.01, min(timeout, self._drained_at - time.monotonic()))
         found: list[int] = super().wait_for_signals(timeout)
         return found
 
     def manage_workers(self) -> None:
-        """Once a second: see to workers, files, the process that keeps certificates, and the end of the drain."""
+        """Now and then: see to workers, files, the process that keeps certificates, and the end of the drain."""
         if self._drained_at is not None and time.monotonic() >= self._drained_at:
             raise StopIteration
         self._service.reloader.poll()

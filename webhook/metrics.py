@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from enum import StrEnum
+from enum import StrEnum, auto
 from itertools import accumulate, product
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -53,36 +53,27 @@ class Watched(StrEnum):
     CERTIFICATE = "certificate"
 
 
-class _Bucket(NamedTuple):
-    endpoint: Endpoint
-    place: int
+class _Of(StrEnum):
+    """What is counted for each endpoint or each thing that is watched: the first word of its columns."""
 
-
-class _Seconds(NamedTuple):
-    endpoint: Endpoint
-
-
-class _Failures(NamedTuple):
-    watched: Watched
-
-
-class _Stale(NamedTuple):
-    watched: Watched
+    BUCKET = auto()
+    SECONDS = auto()
+    FAILURES = auto()
+    STALE = auto()
 
 
 _REVIEWS: Final = tuple(product(Endpoint, Decision, (*Reason, *Unreadable)))
 _RUNNING, _OPEN, _GENERATION, _NOT_AFTER, _DROPPED = "running", "open", "generation", "not after", "dropped"
 _COLUMNS: Final = (
     *_REVIEWS,
-    *(_Bucket(endpoint, place) for endpoint in Endpoint for place in range(len(_SECONDS) + 1)),
-    *map(_Seconds, Endpoint),
-    *map(_Failures, Watched),
-    *map(_Stale, Watched),
+    *product((_Of.BUCKET,), Endpoint, range(len(_SECONDS) + 1)),
+    *product((_Of.SECONDS,), Endpoint),
+    *product((_Of.FAILURES, _Of.STALE), Watched),
     *Shed,
     *Late,
     *(_RUNNING, _OPEN, _GENERATION, _NOT_AFTER, _DROPPED),
 )
-_STATES: Final = (_RUNNING, _OPEN, _GENERATION, _NOT_AFTER, *map(_Stale, Watched))
+_STATES: Final = (_RUNNING, _OPEN, _GENERATION, _NOT_AFTER, *product((_Of.STALE,), Watched))
 """What is true of a living process only; everything else is counted and stays."""
 
 
@@ -113,8 +104,8 @@ class Metrics(Collector):
         """Count one answer and the time that it took."""
         record = answer.record
         self._board.add((record.endpoint, record.decision, record.reason))
-        self._board.add(_Bucket(record.endpoint, bisect_left(_SECONDS, seconds)))
-        self._board.add(_Seconds(record.endpoint), seconds)
+        self._board.add((_Of.BUCKET, record.endpoint, bisect_left(_SECONDS, seconds)))
+        self._board.add((_Of.SECONDS, record.endpoint), seconds)
 
     def shed(self, why: Shed) -> None:
         """Count what was turned away."""
@@ -142,9 +133,9 @@ class Metrics(Collector):
 
     def reloaded(self, watched: Watched, *, right: bool) -> None:
         """Tell that changed files were read again, and whether they could be used."""
-        self._board.put(_Stale(watched), not right)
+        self._board.put((_Of.STALE, watched), not right)
         if not right:
-            self._board.add(_Failures(watched))
+            self._board.add((_Of.FAILURES, watched))
 
     # ---- What is told
 
@@ -168,9 +159,9 @@ class Metrics(Collector):
             "vnpu_webhook_review_duration_seconds", "Time to judge and answer a request.", labels=("endpoint",)
         )
         for endpoint in Endpoint:
-            counts = accumulate(board.total(_Bucket(endpoint, place)) for place in range(len(_SECONDS) + 1))
+            counts = accumulate(board.total((_Of.BUCKET, endpoint, place)) for place in range(len(_SECONDS) + 1))
             buckets = list(zip((*map(str, _SECONDS), "+Inf"), counts, strict=True))
-            seconds.add_metric((endpoint,), buckets, board.total(_Seconds(endpoint)))
+            seconds.add_metric((endpoint,), buckets, board.total((_Of.SECONDS, endpoint)))
         yield seconds
         yield self._by(Shed, "vnpu_webhook_shed", "Connections and requests turned away, by reason.", "reason")
         yield self._by(Late, "vnpu_webhook_timeouts", "Connections closed, by what did not come in time.", "what")
@@ -181,8 +172,8 @@ class Metrics(Collector):
             "vnpu_webhook_reload_failed", "1 while the files are not those that are in use.", labels=("what",)
         )
         for watched in Watched:
-            failures.add_metric((watched,), board.total(_Failures(watched)))
-            stale.add_metric((watched,), max(board.values(_Stale(watched))))
+            failures.add_metric((watched,), board.total((_Of.FAILURES, watched)))
+            stale.add_metric((watched,), max(board.values((_Of.STALE, watched))))
         yield failures
         yield stale
         yield CounterMetricFamily("vnpu_log_lines_dropped", "Log lines that nobody took.", board.total(_DROPPED))

@@ -131,6 +131,8 @@ class Reloader:
     def follow(self) -> None:
         """In a worker: tell the numbers, and from now on look at the files in a thread of its own."""
         self._aloud = False  # all processes find the same; the master tells the log
+        for _ in range(2):  # what the master has not seen yet is to be served from the first connection on
+            self.poll()
         self.tell()
         threading.Thread(target=self._poll_for_ever, name="reload", daemon=True).start()
 

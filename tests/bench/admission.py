@@ -23,7 +23,7 @@ from vnpu.chips import DEFAULT_CHIPS
 from webhook.review import Context, Decision, Endpoint, review
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from tests.bench.figure import Effort
 
@@ -66,13 +66,42 @@ def microseconds(function: Callable[[], Any], times: int = 5) -> float:
     return (time.perf_counter() - start) / times * 1e6
 
 
-def server_figure(effort: Effort) -> Iterator[Figure]:
-    with running("-m", "webhook", "--port", "0") as webhook, running(str(HERE / "bare.py")) as bare:
-        turns = [one_turn((webhook, bare), number) for number in range(effort.rounds)][1:]  # the first one warms up
-    ratio = statistics.median(ours.processor / theirs.processor for ours, theirs in turns)
-    ours, theirs = (statistics.median(rate.clock for rate in column) for column in zip(*turns, strict=True))
-    note = f"by the worker's processor time; by the clock {ours:.0f} reviews/s, bare Flask view {theirs:.0f}/s, TLS"
-    yield Figure("server_to_bare_flask", ratio, note)
+def server_figures(effort: Effort) -> Iterator[Figure]:
+    """What the webhook answers beside a bare Flask view: on our worker, and on gunicorn's own.
+
+    Rates are per second that the worker had a processor: per core, whoever else uses the machine.
+    """
+    with (
+        running("-m", "webhook", "--port", "0") as webhook,
+        running(str(HERE / "bare.py")) as bare,
+        running(str(HERE / "stock.py")) as stock,
+    ):
+        kept = turns((webhook, bare), effort.rounds, CONNECTIONS)
+        new = turns((webhook, bare, stock), effort.rounds, 0)
+        alone = turns((webhook, bare), max(2, effort.rounds // 2), 1)
+    yield Figure("server_to_bare_flask", ratio(kept, 1), f"{CONNECTIONS} kept connections: {told(kept, 'bare Flask')}")
+    yield Figure("new_connections_to_bare_flask", ratio(new, 1), told([turn[:2] for turn in new], "bare Flask"))
+    yield Figure(
+        "new_connections_to_stock", ratio(new, 2), told([turn[::2] for turn in new], "stock gthread, bare Flask")
+    )
+    latency = statistics.median(turn[0].median / turn[1].median for turn in alone)
+    yield Figure("latency_to_bare_flask", latency, f"one kept connection: {told(alone, 'bare Flask')}")
+
+
+def ratio(turns: Sequence[Sequence[Rate]], other: int) -> float:
+    """How many more the first answers than another one."""
+    return statistics.median(turn[0].processor / turn[other].processor for turn in turns)
+
+
+def told(turns: Sequence[Sequence[Rate]], other: str) -> str:
+    """The rates and times of the first two, in words."""
+    texts = []
+    for column in zip(*turns, strict=True):
+        rate, median, late = (
+            statistics.median(getattr(each, name) for each in column) for name in ("processor", "median", "late")
+        )
+        texts.append(f"{rate:.0f}/s per core, p50 {median:.2f} ms, p99 {late:.1f} ms")
+    return f"{texts[0]}; {other} {texts[1]}"
 
 
 @dataclass(frozen=True)
@@ -86,21 +115,26 @@ class Server:
 
 @dataclass(frozen=True)
 class Rate:
-    """Answers per second of the clock, and per second of the worker's processor time."""
+    """Answers per second of the clock, and per second of the worker's processor time; milliseconds to an answer."""
 
     clock: float
     processor: float
+    median: float
+    late: float
 
 
-def one_turn(servers: tuple[Server, Server], number: int) -> tuple[Rate, Rate]:
-    """The rates of both; who is first changes from turn to turn."""
-    first = number % 2
-    rates = {place: rate_of(servers[place]) for place in (first, 1 - first)}
-    return rates[0], rates[1]
+def turns(servers: Sequence[Server], rounds: int, connections: int) -> list[list[Rate]]:
+    """The rates of all, again and again; who is first changes from turn to turn, and the first turn warms up."""
+    found = []
+    for number in range(rounds):
+        order = [(number + place) % len(servers) for place in range(len(servers))]
+        rates = {place: rate_of(servers[place], connections) for place in order}
+        found.append([rates[place] for place in range(len(servers))])
+    return found[1:]
 
 
-def rate_of(server: Server, seconds: float = 0.5) -> Rate:
-    command = [HERE / "load.py", f"{server.url}/mutate", server.ca, POD, CONNECTIONS, seconds, server.worker]
+def rate_of(server: Server, connections: int, seconds: float = 0.5) -> Rate:
+    command = [HERE / "load.py", f"{server.url}/mutate", server.ca, POD, connections, seconds, server.worker]
     done = subprocess.run([sys.executable, *map(str, command)], check=True, capture_output=True, text=True)
     return Rate(*map(float, done.stdout.split()))
 

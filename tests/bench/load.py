@@ -1,7 +1,8 @@
-"""A load generator that costs little: one thread, several kept-alive connections over TLS.
+"""A load generator that costs little: one thread, several connections over TLS.
 
-``python load.py URL CA BODY CONNECTIONS SECONDS PID`` posts the file BODY and prints answers per second of the clock,
-and answers per second that the server's worker PID had a processor.
+``python load.py URL CA BODY CONNECTIONS SECONDS PID`` posts the file BODY over connections that are kept, and over a
+new one each time where CONNECTIONS is 0. It prints answers per second of the clock, answers per second that the
+server's worker PID had a processor, and the median and the 99th percentile of the time to an answer in milliseconds.
 """
 
 from __future__ import annotations
@@ -11,7 +12,11 @@ import ssl
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _HEAD_END = b"\r\n\r\n"
 _LENGTH = b"content-length:"
@@ -28,28 +33,53 @@ def main() -> None:
     )
     message = head.encode() + body
     context = ssl.create_default_context(cafile=ca)
-    sockets = [
-        context.wrap_socket(socket.create_connection((host, port)), server_hostname=host)
-        for _ in range(int(connections))
-    ]
-    for each in sockets:
-        each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        each.sendall(message)
-    answered = 0
+
+    def connect() -> ssl.SSLSocket:
+        connection = context.wrap_socket(socket.create_connection((host, port)), server_hostname=host)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+
     processor = processor_seconds(worker)
     start = time.perf_counter()
-    end = start + float(seconds)
-    while time.perf_counter() < end:
-        for each in sockets:
-            read_answer(each)
-            each.sendall(message)
-        answered += len(sockets)
+    if int(connections):
+        took = over_kept([connect() for _ in range(int(connections))], message, start + float(seconds))
+    else:
+        took = over_new(connect, message, start + float(seconds))
     elapsed = time.perf_counter() - start
     processor = processor_seconds(worker) - processor
-    for each in sockets:
+    took.sort()
+    percentiles = f"{took[len(took) // 2] * 1000} {took[len(took) * 99 // 100] * 1000}"
+    sys.stdout.write(f"{len(took) / elapsed} {len(took) / processor} {percentiles}\n")
+
+
+def over_kept(connections: list[ssl.SSLSocket], message: bytes, end: float) -> list[float]:
+    """All of them always have a question under way."""
+    took = []
+    asked = []
+    for each in connections:
+        asked.append(time.perf_counter())
+        each.sendall(message)
+    while time.perf_counter() < end:
+        for place, each in enumerate(connections):
+            read_answer(each)
+            now = time.perf_counter()
+            took.append(now - asked[place])
+            asked[place] = now
+            each.sendall(message)
+    for each in connections:
         read_answer(each)
         each.close()
-    sys.stdout.write(f"{answered / elapsed} {answered / processor}\n")
+    return took
+
+
+def over_new(connect: Callable[[], ssl.SSLSocket], message: bytes, end: float) -> list[float]:
+    took = []
+    while (start := time.perf_counter()) < end:
+        with connect() as connection:
+            connection.sendall(message)
+            read_answer(connection)
+        took.append(time.perf_counter() - start)
+    return took
 
 
 def processor_seconds(pid: str) -> float:

@@ -25,7 +25,7 @@ RANGES = Path(__file__).parent / "ranges.toml"
 
 MEASUREMENTS: Mapping[str, Callable[[Effort], Iterator[Figure]]] = {
     "review": admission.review_figure,
-    "server": admission.server_figure,
+    "server": admission.server_figures,
     "import": admission.import_figures,
     "launch": costs.launch_figures,
     "memory": costs.memory_figures,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import ssl
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
@@ -18,7 +20,6 @@ import requests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 TIMEOUT_S = 30
 
@@ -50,6 +51,25 @@ class Server:
         assert parts.port is not None
         return parts.hostname, parts.port
 
+    def workers(self) -> list[int]:
+        """The processes that serve."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        return [int(child) for child in children.split()]
+
+    def metric(self, name: str) -> float:
+        """A number of ``/metrics``, by its name and labels as they stand there."""
+        with self.session() as session:
+            text = session.get(f"{self.url}/metrics", timeout=TIMEOUT_S).text
+        return next((float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith(f"{name} ")), 0.0)
+
+    def said(self, message: str) -> list[dict[str, Any]]:
+        """The lines of the log that have this text in their message."""
+        return [line for line in self.log if message in line["message"]]
+
+    def trust(self) -> ssl.SSLContext:
+        """Verifies the server by its CA."""
+        return ssl.create_default_context(cafile=self.ready["ca"])
+
     def session(self) -> requests.Session:
         """A client that trusts the server's CA alone, whatever the environment says."""
         session = requests.Session()
@@ -63,6 +83,11 @@ class Server:
         host, port = self.address
         plain = socket.create_connection((host, port), timeout=TIMEOUT_S)
         return Connection(context.wrap_socket(plain, server_hostname=host))
+
+    def kill(self, pid: int) -> None:
+        """Kill a process of this server, as a machine without memory does."""
+        assert pid in self.workers()
+        os.kill(pid, signal.SIGKILL)
 
     def stop(self) -> int:
         """SIGTERM; gives the exit code, when the log is complete."""
@@ -115,14 +140,18 @@ class Connection:
 
 
 @contextmanager
-def running(*arguments: str, temporary: Path) -> Iterator[Server]:
-    """``python -m webhook --port 0`` with further arguments, its temporary files in the given folder."""
+def running(*arguments: str, temporary: Path, ca: Path | None = None) -> Iterator[Server]:
+    """``python -m webhook --port 0`` with further arguments, its temporary files in the given folder.
+
+    The CA is that of the server itself, unless the pair is another one's.
+    """
     environment = {**os.environ, "TMPDIR": str(temporary)}
     command = [sys.executable, "-m", "webhook", "--port", "0", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
         assert process.stdout is not None
         lines = map(json.loads, iter(process.stdout.readline, b""))
         log: list[dict[str, Any]] = []
+        reader = threading.Thread(target=lambda: log.extend(lines), daemon=True)
         try:
             for line in lines:
                 log.append(line)
@@ -130,14 +159,15 @@ def running(*arguments: str, temporary: Path) -> Iterator[Server]:
                     break
             else:
                 raise AssertionError(f"the server ended without a ready line: {log}")
-            reader = threading.Thread(target=lambda: log.extend(lines), daemon=True)
+            ready = log[-1] if ca is None else {**log[-1], "ca": str(ca)}
             reader.start()
-            yield Server(process, log[-1], log, reader)
+            yield Server(process, ready, log, reader)
         finally:
             if process.poll() is None:
                 process.terminate()
             process.wait(TIMEOUT_S)
-            reader.join(TIMEOUT_S)
+            if reader.ident is not None:
+                reader.join(TIMEOUT_S)
 
 
 def refused(*arguments: str) -> tuple[int, str]:
