@@ -94,6 +94,8 @@ class Index:
         self._roster = Roster(used or {})
         self._judges: dict[object, Judge] = {}
         self._refused: dict[Judge, tuple[int, Unplaced]] = {}
+        self._counted: dict[Judge, int] = {}
+        self._judged = 0
         self._clearances = 0
         for node in nodes:
             if node.name in self._roster.places:
@@ -199,7 +201,7 @@ class Index:
         found = {}
         for name in among:
             position = self._roster.places.get(name)
-            if position is not None and self._refusal(asked, position) is None:
+            if position is not None and self._holds(asked, position):
                 rank = sign * self._roster.class_at(position).load
                 found[name] = connection_of(self._on(asked, position)) - rank
         return found
@@ -213,7 +215,7 @@ class Index:
         found: tuple[float, int] | None = None
         best: Placement | None = None
         for position in asked.listed:
-            if self._refusal(asked, position) is None:
+            if self._holds(asked, position):
                 answer = self._on(asked, position)
                 candidate = sign * self._roster.class_at(position).load - connection_of(answer), position
                 if found is None or candidate < found:
@@ -224,7 +226,7 @@ class Index:
             if found is not None and rank - slack > found[0]:
                 break  # not even the best connection would make this class, or one after it, better
             first = one.first_beside(asked.listed)
-            if first is None or self._refusal(asked, first) is not None:
+            if first is None or not self._holds(asked, first):
                 continue
             answer = self._on(asked, first)
             if not slack and not asked.listed:
@@ -239,17 +241,21 @@ class Index:
         judge = self._judge(task)
         return _Asked(task, judge, self._roster.homes(judge.listed))
 
+    def _holds(self, asked: _Asked, position: int) -> bool:
+        if position in asked.listed:
+            return isinstance(self._tried(asked.task, position), Placement)
+        roster = self._roster
+        return asked.judge.holds(roster.class_at(position), roster.at(position), roster.used)
+
     def _refusal(self, asked: _Asked, position: int) -> Tally | None:
         """Why the node does not hold the pod, None where it does."""
+        roster = self._roster
+        node = roster.at(position)
         if position not in asked.listed:
-            roster = self._roster
-            return asked.judge.refusal(roster.class_at(position), roster.at(position), roster.used)
+            one = roster.class_at(position)
+            return None if asked.judge.holds(one, node, roster.used) else asked.judge.refusal(one, node, roster.used)
         answer = self._tried(asked.task, position)
-        return (
-            None
-            if isinstance(answer, Placement)
-            else tally(asked.task, self._roster.at(position), self._roster.used, answer)
-        )
+        return None if isinstance(answer, Placement) else tally(asked.task, node, roster.used, answer)
 
     def _on(self, asked: _Asked, position: int) -> Placement:
         """The pod on a node that holds it."""
@@ -300,13 +306,23 @@ class Index:
             self._clearances = self._roster.clearances
             self._judges.clear()
             self._refused.clear()
+            self._counted.clear()
+            self._judged = 0
         judge = self._judges.pop(key, None)
         if judge is None:
             judge = Judge(task)
-            judged = sum(map(len, self._judges.values()))
-            while self._judges and (len(self._judges) >= _MOST_JUDGES or judged > _MOST_JUDGED):
-                oldest = self._judges.pop(next(iter(self._judges)))
-                self._refused.pop(oldest, None)
-                judged -= len(oldest)
+            if len(self._judges) >= _MOST_JUDGES:
+                self._drop_judge()
         self._judges[key] = judge
+        # What a judge learns in this turn is counted in its next one.
+        self._judged += len(judge) - self._counted.get(judge, 0)
+        self._counted[judge] = len(judge)
+        while self._judged > _MOST_JUDGED and len(self._judges) > 1:
+            self._drop_judge()
         return judge
+
+    def _drop_judge(self) -> None:
+        """Forget the kind of pods that was asked about longest ago."""
+        oldest = self._judges.pop(next(iter(self._judges)))
+        self._refused.pop(oldest, None)
+        self._judged -= self._counted.pop(oldest)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from vnpu.fit.classes import has_room
@@ -113,4 +112,6 @@ class _Block:
 
 
 def _highest(one: Sequence[int], other: Sequence[int]) -> list[int]:
-    return [max(pair) for pair in zip_longest(one, other, fillvalue=0)]
+    if len(one) < len(other):
+        one, other = other, one
+    return [*map(max, one, other), *one[len(other) :]]
