@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Self
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class Node:
         soft: whether soft slices may live here (annotation ``hami-vnpu-core``, else the global flag).
         cordoned: UUIDs that take no new slices (annotation ``huawei.com/vnpu-cordon``).
         unsafe: why no new slice may come here, ``""`` where the node is sound. What is unknown counts as occupied.
+        hard_because: why no soft slices may live here, for people; it makes no node another one.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Node:
     soft: bool = False
     cordoned: frozenset[str] = frozenset()
     unsafe: str = ""
+    hard_because: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from vnpu import names, quantity
 from vnpu.annotations import policies, register
 from vnpu.cards import NO_USE, WHOLE_CORE, Card, Node, Use
-from vnpu.errors import ABSENT, AnnotationError, FieldError, InputError, bare, few, key
+from vnpu.errors import ABSENT, AnnotationError, FieldError, InputError, bare, few, key, shown
 from vnpu.holdings import held, holdings
 from vnpu.objects import annotation_path, annotations_of, mapping_at
 
@@ -104,14 +104,25 @@ def read_node(document: Mapping[str, Any], chips: ChipTable) -> tuple[Node, tupl
     strangers = sorted(cordoned.difference(uuids))
     if strangers:
         warnings.append(f"{annotation_path(names.CORDON)}: the node has no card {few(strangers)}")
+    hard_because = _hard_because(annotations, chips)
     node = Node(
         name,
         tuple(sorted(cards, key=lambda card: (card.index, card.uuid))),
-        soft=annotations[names.SOFT_NODE] == "true" if names.SOFT_NODE in annotations else chips.soft_nodes_by_default,
+        soft=not hard_because,
         cordoned=cordoned,
         unsafe="; ".join(reasons),
+        hard_because=hard_because,
     )
     return node, tuple(f"node {name}: {warning}" for warning in warnings)
+
+
+def _hard_because(annotations: Mapping[str, Any], chips: ChipTable) -> str:
+    """Why the node takes no soft slices, ``""`` where it does."""
+    if names.SOFT_NODE not in annotations:
+        missing = f"it has no annotation {names.SOFT_NODE}, and the device config has no hamiVnpuCore: true"
+        return "" if chips.soft_nodes_by_default else missing
+    value = annotations[names.SOFT_NODE]
+    return "" if value == "true" else f'its annotation {names.SOFT_NODE} is {shown(value)}, not the text "true"'
 
 
 def _registered(

@@ -200,6 +200,14 @@ HANDSHAKE_STALE_S: Final = 300.0
 SOFT_SLOTS: Final = 10
 """Slices that a card offers on a soft node, unless the node says otherwise: the device plugin's ``softSlots``."""
 
+# ---- Configuration
+
+DEVICE_CONFIG_KEY: Final = "device-config.yaml"
+"""Where the device config stands in the ConfigMap of HAMi's chart."""
+
+EXPORTER_PORT: Final = 9395
+"""Where HAMi's monitor of a node listens too."""
+
 # ---- Schedulers
 
 SCHEDULER_DEFAULT: Final = "default-scheduler"
@@ -212,5 +220,6 @@ VOLCANO_SOFT_SINCE: Final = "1.16"
 
 OWNER_LABEL: Final = "app.kubernetes.io/managed-by"
 CERTIFICATES_OWNER: Final = "vnpu-certs"
-"""The value of :data:`OWNER_LABEL` on the Secret that ``certs`` keeps, and its name as the manager of what it writes."""
-CERTIFICATES_SECRET_TYPE: Final = "kubernetes.io/tls"
+"""The value of :data:`OWNER_LABEL` on the Secret that ``certs`` keeps, and who has written what it writes."""
+CERTIFICATES_TYPE: Final = "kubernetes.io/tls"
+"""Of that Secret."""

@@ -6,15 +6,16 @@ import io
 import os
 import sys
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from vnpu.errors import InputError, printable
+from vnpu.errors import VnpuError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_OUTPUT: Final = "standard output"
-_EXPECTED: Final = "a file, pipe or terminal that takes the report is expected"
+
+class OutputError(VnpuError):
+    """A report that standard output does not take."""
 
 
 @contextmanager
@@ -25,11 +26,11 @@ def output() -> Iterator[TextIO]:
     quietly, and what is written later goes nowhere.
 
     Raises:
-        InputError: standard output is closed, or cannot take the report.
+        OutputError: standard output is closed, or cannot take the report.
     """
     stream = sys.stdout
     if stream is None:  # as Python has it where a process starts with its standard output closed
-        raise InputError(_OUTPUT, "closed", _EXPECTED)
+        raise OutputError("standard output is closed")
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="replace")
     try:
@@ -39,7 +40,7 @@ def output() -> Iterator[TextIO]:
         _discard(stream)
     except OSError as error:
         _discard(stream)
-        raise InputError(_OUTPUT, error.strerror or str(error), _EXPECTED) from error
+        raise OutputError(f"standard output: {error.strerror or error}") from error
 
 
 def complain(message: str) -> None:

@@ -26,6 +26,6 @@ def load(settings_file: Path | None, device_config_file: Path | None) -> Loaded:
     Raises:
         VnpuError: a file cannot be read, or holds what cannot be used; the message names file and field.
     """
-    settings = configuration.read_settings(settings_file)
+    settings, notes = configuration.read_settings(settings_file)
     chips, warnings = configuration.read_chips(device_config_file)
-    return Loaded(Context(settings, chips), warnings)
+    return Loaded(Context(settings, chips), (*notes, *warnings))

@@ -15,6 +15,7 @@ from vnpu import documents, terminal
 from vnpu.admission import rules
 from vnpu.admission.settings import Templates
 from vnpu.admission.templates import volcano_job
+from vnpu.documents import DocumentError
 from vnpu.errors import InputError, bare, printable
 from webhook import config
 from webhook.patch import operations
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vnpu.documents import Document
+    from vnpu.errors import VnpuError
     from webhook.review import Context
 
 _REFUSED: Final = 1
+_UNUSABLE: Final = 2
 _POD: Final = "Pod"
 
 
@@ -58,23 +61,44 @@ class Preview:
 
 
 def run(files: Sequence[Path], settings_file: Path | None, device_config_file: Path | None) -> int:
-    """Show every manifest on standard output; returns the exit code: 1 where one is refused, else 0.
+    """Show every manifest on standard output; returns the exit code.
+
+    What cannot be judged is told on standard error, and the others are shown all the same.
+
+    Returns:
+        2 where something cannot be judged, else 1 where a manifest is refused, else 0.
 
     Raises:
-        VnpuError: a file cannot be read or used; what came before it is shown already.
+        VnpuError: the settings or the device config cannot be used.
+        OutputError: standard output takes nothing.
     """
     loaded = config.load(settings_file, device_config_file)
     for warning in loaded.warnings:
         terminal.complain(f"webhook: {warning}")
-    refused = False
+    worst = 0
     for path in files:
-        for document in documents.read(path):
-            with document:
-                result = preview(document.value, loaded.context)
-            with terminal.output() as stream:
-                stream.write(_rendered(document, result))
-            refused = refused or bool(result.refusals)
-    return _REFUSED if refused else 0
+        try:
+            for document in documents.read(path):
+                worst = max(worst, _show(document, loaded.context))
+        except (InputError, DocumentError) as error:
+            worst = _unusable(error)
+    return worst
+
+
+def _show(document: Document, context: Context) -> int:
+    try:
+        with document:
+            result = preview(document.value, context)
+    except DocumentError as error:
+        return _unusable(error)
+    with terminal.output() as stream:
+        stream.write(_rendered(document, result))
+    return _REFUSED if result.refusals else 0
+
+
+def _unusable(error: VnpuError) -> int:
+    terminal.complain(f"webhook: {error}")
+    return _UNUSABLE
 
 
 def preview(manifest: Any, context: Context) -> Preview:

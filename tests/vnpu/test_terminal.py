@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vnpu import terminal
-from vnpu.errors import InputError
+from vnpu.terminal import OutputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,13 +51,13 @@ def test_other_faults_are_not_hidden() -> None:
 def test_a_device_that_is_full_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with open("/dev/full", "w") as stream:  # noqa: PTH123 - a device, not a path of ours
         monkeypatch.setattr(sys, "stdout", stream)
-        with pytest.raises(InputError, match=r"standard output.*No space left"), terminal.output() as out:
+        with pytest.raises(OutputError, match=r"standard output.*No space left"), terminal.output() as out:
             out.write("report")
 
 
 def test_an_output_that_is_closed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", None)
-    with pytest.raises(InputError, match="closed"), terminal.output():
+    with pytest.raises(OutputError, match="closed"), terminal.output():
         pytest.fail("there is no output")
 
 

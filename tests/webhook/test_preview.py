@@ -185,11 +185,35 @@ class TestInput:
         assert captured.err.startswith(f"webhook: {file}, document 1: ")
         assert captured.err.count("\n") == 1
 
-    def test_what_came_before_is_shown(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-        code, out, err = shown(capsys, tmp_path, SOFT, "text")
+    def test_what_is_no_manifest_hides_none_of_the_others(
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    ) -> None:
+        code, out, err = shown(capsys, tmp_path, SOFT, {"nodes": []}, "text", REFUSED)
         assert code == 2
-        assert "Pod train: allowed, completed" in out
-        assert "document 2" in err
+        assert "document 1: Pod train: allowed, completed" in out
+        assert "document 4: Pod greedy: refused" in out
+        places = [line.partition(", ")[2].partition(":")[0] for line in err.splitlines()]
+        assert places == ["document 2", "document 3"]
+
+    def test_a_file_that_cannot_be_read_hides_none_of_the_others(
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    ) -> None:
+        for name, content in (("broken", "kind: Pod\n---\n{"), ("good", yaml.safe_dump(SOFT))):
+            (tmp_path / name).write_text(content)
+        code = main(["preview", *(str(tmp_path / name) for name in ("missing", "broken", "good"))])
+        captured = capsys.readouterr()
+        assert code == 2
+        assert [line.partition(":")[0] for line in captured.out.splitlines() if line.startswith(str(tmp_path))] == [
+            f"{tmp_path / 'broken'}, document 1",
+            f"{tmp_path / 'good'}, document 1",
+        ]
+        assert captured.err.count("\n") == 2
+
+    def test_settings_that_surprise_are_told(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        (tmp_path / "settings").write_text("schedulerName: ours\n")
+        code, _, err = shown(capsys, tmp_path, SOFT, options=("--config", str(tmp_path / "settings")))
+        assert code == 0
+        assert 'settings, document 1: schedulerName: "ours" is written into pods, but it is not among' in err
 
     def test_a_reader_that_leaves_does_not_change_the_exit_code(self, tmp_path: Path) -> None:
         file = tmp_path / "manifest.yaml"
@@ -209,7 +233,7 @@ class TestInput:
         command = ["sh", "-c", f'"$0" -m webhook preview "$1" {output}', sys.executable, str(file)]
         done = subprocess.run(command, capture_output=True, check=False, text=True)
         assert done.returncode == 2
-        assert done.stderr.startswith("webhook: standard output: ")
+        assert done.stderr.startswith("webhook: standard output")
         assert done.stderr.count("\n") == 1
 
     @pytest.mark.parametrize("digits", ["9" * 5000, "0x" + "F" * 5000, "0o" + "7" * 9999, "1e400"])

@@ -9,6 +9,7 @@ from vnpu import names, quantity, request
 from vnpu.admission import env, hook
 from vnpu.admission.outcome import Set
 from vnpu.admission.pod import named
+from vnpu.admission.settings import Share
 from vnpu.chips import ResourceKind
 from vnpu.containers import SECTIONS
 from vnpu.errors import FieldError, InputError, shown
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 ALL_KINDS: Final = frozenset(ResourceKind)
 _MODE_KEYS: Final = ("metadata", "annotations", names.MODE)
 _SCHEDULER: Final = "spec.schedulerName"
+_LOOSE_CEILING: Final = (
+    "the share is a ceiling, and no core is asked for: the ceiling is what the cores of the others on the card leave, "
+    "and moves as they come and go; ask for core to fix it"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +122,8 @@ class _Work:
                 self.add_hook(member.container)
                 if completed is not None:
                     ours = env.wanted(completed, share, self.settings)
+                    if share is Share.CEILING and not completed.core_percent:
+                        self.warnings.append(f"{member.container.path}: {_LOOSE_CEILING}")
             self.add_env(member, ours)
 
     def complete(self, member: Member) -> SliceRequest | None:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from vnpu import names
 from vnpu.cards import WHOLE_CORE
-from vnpu.errors import ABSENT, ConfigError
+from vnpu.errors import ABSENT, ConfigError, shown
 from vnpu.fields import Fields, Form
 from vnpu.mode import Mode
 from vnpu.quantity import INT32_MAX
@@ -137,6 +137,15 @@ class Settings:
         if self.max_soft_cards is None and self.device_plugin is DevicePlugin.HAMI:
             return 1
         return self.max_soft_cards
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What an administrator should know about settings that are allowed."""
+        known = {"", names.SCHEDULER_DEFAULT, *self.known_schedulers, *self.volcano_schedulers}
+        if self.scheduler_name in known:
+            return ()
+        why = "is written into pods, but it is not among knownSchedulers: if it books NPUs, name it there too"
+        return (f"schedulerName: {shown(self.scheduler_name)} {why}",)
 
     @cached_property
     def accepted_schedulers(self) -> frozenset[str]:

@@ -26,13 +26,14 @@ def load(options: Options) -> Planner:
     """
     chips, warnings = configuration.read_chips(options.device_config)
     books = _books(options, chips)
-    reception = Reception(configuration.read_settings(options.config), chips)
+    settings, notes = configuration.read_settings(options.config)
+    reception = Reception(settings, chips)
     batches = []
     if options.slices:
         batches.append(reception.take_slices(options.slices, _only_chip(books, chips)))
     for path in options.manifests:
         batches += map(reception.take, documents.read(path))
-    books = replace(books, warnings=(*warnings, *books.warnings))
+    books = replace(books, warnings=(*warnings, *notes, *books.warnings))
     return Planner(books, batches, options.node_policy, options.card_policy)
 
 

@@ -80,6 +80,7 @@ def make_node(name: str, chip: Chip, cards: int, *, soft: bool, healthy: bool = 
             for index in range(cards)
         ),
         soft=soft,
+        hard_because="" if soft else "the inventory does not say soft: true",
     )
 
 

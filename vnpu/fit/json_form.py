@@ -8,6 +8,7 @@ from vnpu.allocation import binding_annotations
 from vnpu.fit.admit import full_name
 
 if TYPE_CHECKING:
+    from vnpu.cards import Node
     from vnpu.fit.answers import CardStatus, Placement, Unplaced
     from vnpu.fit.report import Explanation, Report
 
@@ -15,11 +16,12 @@ if TYPE_CHECKING:
 def to_json(report: Report) -> dict[str, Any]:
     """The plan as a JSON object; the same plan gives the same object at any time."""
     plan = report.plan
+    nodes = {node.name: node for node in report.cluster.nodes}
     form: dict[str, Any] = {
         "policy": {"node": plan.node_policy, "card": plan.card_policy},
         "placements": [_placement(placement) for placement in plan.placements],
         "unplaced": [_unplaced(unplaced) for unplaced in plan.unplaced],
-        "cards": [_card(status) for status in plan.cards],
+        "cards": [_card(status, nodes[status.node]) for status in plan.cards],
         "warnings": list(plan.warnings),
     }
     if report.explanations:
@@ -61,7 +63,7 @@ def _unplaced(unplaced: Unplaced) -> dict[str, Any]:
     }
 
 
-def _card(status: CardStatus) -> dict[str, Any]:
+def _card(status: CardStatus, node: Node) -> dict[str, Any]:
     card, use = status.card, status.use
     return {
         "node": status.node,
@@ -74,6 +76,9 @@ def _card(status: CardStatus) -> dict[str, Any]:
         "core_used_percent": use.core_percent,
         "slots_used": use.slots,
         "slots": card.slots,
+        "healthy": card.healthy,
+        "cordoned": card.uuid in node.cordoned,
+        "unsafe": node.unsafe,
     }
 
 
@@ -81,6 +86,7 @@ def _explanation(explanation: Explanation) -> dict[str, Any]:
     return {
         "pod": full_name(explanation.pod),
         "node": explanation.node,
+        "message": explanation.message,
         "cards": [
             {
                 "node": node,

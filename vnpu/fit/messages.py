@@ -108,7 +108,8 @@ def _node_detail(node: Node, reason: Reason) -> str:
         return f"{node.name} is unsafe for new slices: {node.unsafe}"
     if reason is Reason.EXCLUSIVE_CONFLICT:
         return f"{node.name} has cards of the pod's chips in use, and node policy {NodePolicy.MUTEX} takes no such node"
-    return f'{node.name} takes no soft slices (node annotation {names.SOFT_NODE}: the text "true" is expected)'
+    why = node.hard_because or f'its annotation {names.SOFT_NODE} is not the text "true"'
+    return f"{node.name} takes no soft slices: {why}"
 
 
 def _misses(node: Node, end: DeadEnd) -> list[Miss | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from vnpu.errors import InputError, did_you_mean, few
 from vnpu.fit.admit import full_name
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from vnpu.ledger import Ledger
 
 
+_NOT_PLANNED: Final = "it asks for no NPU and is left out of the plan"
+
+
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """Card by card, what speaks against a pod when its turn comes: with all that was placed before it in place.
@@ -30,12 +33,14 @@ class Explanation:
     Attributes:
         pod: the pod.
         node: where it was placed, None where it was not.
-        verdicts: per node name.
+        verdicts: per node name; none for a pod that was not tried.
+        message: why it was not placed, ``""`` where it was.
     """
 
     pod: PodRequest
     node: str | None
     verdicts: Mapping[str, tuple[CardVerdict, ...]]
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +121,7 @@ class Planner:
 
     def _explain(self, name: str, found: Plan) -> tuple[Explanation, ...]:
         nodes = {id(placement.pod): placement.node for placement in found.placements}
+        messages = {id(unplaced.pod): unplaced.message for unplaced in found.unplaced}
         explanations = []
         known = []
         owned = []
@@ -132,7 +138,8 @@ class Planner:
                 if request.asks:
                     earlier = replace(batch, pods=batch.pods[:position], min_available=0)
                     verdicts = self._verdicts(request, (*self.batches[:index], earlier))
-                explanations.append(Explanation(request, nodes.get(id(pod)), verdicts))
+                message = messages.get(id(request), "" if request.asks else _NOT_PLANNED)
+                explanations.append(Explanation(request, nodes.get(id(pod)), verdicts, message))
         if not explanations:
             hint = f"; its pods are {few(owned)}" if owned else did_you_mean(name, known)
             raise InputError("--explain", name, f"the name of a pod is expected{hint}")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from vnpu.fit.report import Explanation, Report
     from vnpu.placement import CardShare, Placement
 
+_WHOLE_CARD: Final = "whole card"
 _MODES: Final = {Mode.SOFT: "soft", Mode.HARD: "hard", None: "empty"}
 
 
@@ -84,6 +85,7 @@ def _cards(report: Report) -> Section:
         Column("MODE"),
         Column("MEMORY MiB", number=True),
         Column("CORE %", number=True),
+        Column("AI CORES", number=True),
         Column("SLOTS", number=True),
         Column("NOTE"),
     )
@@ -100,7 +102,7 @@ def _cards(report: Report) -> Section:
             card.chip,
             _MODES[status.mode],
             f"{use.memory_mib} / {card.memory_mib}",
-            f"{use.core_percent} / {WHOLE_CORE}",
+            *_compute(status),
             f"{use.slots} / {card.slots}",
             ", ".join(text for holds, text in notes if holds),
         )
@@ -111,6 +113,14 @@ def _cards(report: Report) -> Section:
         for (node, *rest), alike in groupby(report.plan.cards, state)
     )
     return Section(f"{_number(len(report.plan.cards), 'card')} on {_number(len(nodes), 'node')}", columns, rows)
+
+
+def _compute(status: CardStatus) -> tuple[str, str]:
+    """What is held of a card's compute: percent by soft slices, AI cores by hard ones."""
+    use = status.use
+    if status.mode is Mode.HARD:
+        return "", f"{use.ai_core} / {status.card.ai_core}"
+    return f"{use.core_percent} / {WHOLE_CORE}", ""
 
 
 def _placed(placements: Sequence[Placement], policies: str) -> Section:
@@ -125,7 +135,7 @@ def _placed(placements: Sequence[Placement], policies: str) -> Section:
         Column("TEMPLATE"),
     )
     rows = tuple(
-        (full_name(placement.pod), container.name, placement.node, *_share(share))
+        (full_name(placement.pod), container.name, placement.node, *_share(share, placement.pod.mode))
         for placement in placements
         for container in placement.containers
         for share in container.cards
@@ -133,9 +143,10 @@ def _placed(placements: Sequence[Placement], policies: str) -> Section:
     return Section(f"Placed: {_number(len(placements), 'pod')} ({policies})", columns, rows)
 
 
-def _share(share: CardShare) -> tuple[str, ...]:
+def _share(share: CardShare, mode: Mode) -> tuple[str, ...]:
     card = share.card
-    return str(card.index), card.uuid, str(share.memory_mib), str(share.core_percent), share.template or ""
+    core, template = (str(share.core_percent), "") if mode is Mode.SOFT else ("", share.template or _WHOLE_CARD)
+    return str(card.index), card.uuid, str(share.memory_mib), core, template
 
 
 def _unplaced(pods: Sequence[Unplaced]) -> Section:
@@ -169,6 +180,8 @@ def _explained(explanation: Explanation) -> Section:
         for node, verdicts in explanation.verdicts.items()
         for verdict in verdicts
     )
+    if not rows:
+        rows = (("", "", "", "", explanation.message),)
     where = f"placed on {explanation.node}" if explanation.node is not None else "not placed"
     return Section(f"Why {full_name(explanation.pod)} is {where}", columns, rows)
 

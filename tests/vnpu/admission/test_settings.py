@@ -144,6 +144,24 @@ def test_the_limit_of_soft_cards_follows_the_device_plugin(document: Any, limit:
     assert parse_settings(document).soft_card_limit == limit
 
 
+@pytest.mark.parametrize(
+    ("name", "known", "warned"),
+    [
+        ("", [], False),
+        ("default-scheduler", [], False),
+        ("volcano", [], False),
+        ("ours", ["ours"], False),
+        ("ours", [], True),
+        ("hami-scheduler", [], True),
+    ],
+)
+def test_a_scheduler_that_is_written_but_not_known_brings_a_warning(
+    name: str, known: list[str], *, warned: bool
+) -> None:
+    settings = parse_settings({"schedulerName": name, "knownSchedulers": known})
+    assert bool(settings.warnings) is warned
+
+
 def test_nobody_but_schedulers_and_device_plugins_allocates_by_default() -> None:
     assert all(name.startswith("system:serviceaccount:") for name in DEFAULT_ALLOCATORS)
     assert not any(name.startswith("system:node:") for name in DEFAULT_ALLOCATORS)

@@ -207,9 +207,72 @@ def test_a_card_of_another_chip_is_told_so_whatever_else_keeps_the_pod_from_the_
     assert verdicts(found["explanations"][0]) == ["ModeNotFit", "CardTypeMismatch"]
     details = [card["detail"] for card in found["explanations"][0]["cards"]]
     assert details == [
-        'b3 takes no soft slices (node annotation hami-vnpu-core: the text "true" is expected)',
+        "b3 takes no soft slices: the inventory does not say soft: true",
         "the chip is Ascend910B4, not Ascend910B3",
     ]
+
+
+def test_a_pod_that_is_not_tried_is_explained_too() -> None:
+    stdin = text(pod("bad", memory="16Gi"), pod("web"))
+    for name, why in (("bad", "write 16384"), ("web", "it asks for no NPU")):
+        found = run("--card", "Ascend910B3", "-", "--explain", name, stdin=stdin)
+        title, _, section = found.out.partition(f"Why default/{name} is not placed\n")
+        assert title
+        assert why in section
+        (explanation,) = plan("--card", "Ascend910B3", "-", "--explain", name, stdin=stdin)["explanations"]
+        assert (explanation["node"], explanation["cards"]) == (None, [])
+        assert why in explanation["message"]
+
+
+@pytest.mark.parametrize(
+    ("mark", "why"),
+    [
+        ("True", 'its annotation hami-vnpu-core is "True", not the text "true"'),
+        ("false", 'its annotation hami-vnpu-core is "false", not the text "true"'),
+        (None, "it has no annotation hami-vnpu-core, and the device config has no hamiVnpuCore: true"),
+    ],
+)
+def test_a_node_that_takes_no_soft_slices_says_what_it_says_itself(tmp_path: Path, mark: str | None, why: str) -> None:
+    hard = objects.node(objects.card("U"))
+    del hard["metadata"]["annotations"]["hami-vnpu-core"]
+    if mark is not None:
+        hard["metadata"]["annotations"]["hami-vnpu-core"] = mark
+    (tmp_path / "nodes.json").write_bytes(text(hard))
+    found = plan("--nodes", str(tmp_path / "nodes.json"), "-", stdin=text(pod(memory=8192, core=1)))
+    assert found["unplaced"][0]["message"].endswith(f"n1 takes no soft slices: {why}")
+
+
+def test_hard_slices_are_told_in_ai_cores_and_whole_cards_by_that_name(tmp_path: Path) -> None:
+    (tmp_path / "nodes.yaml").write_bytes(text({"nodes": [{"name": "h", "chip": "Ascend910B3", "cards": 2}]}))
+    pods = text(pod("part", memory=16384), pod("whole", memory=65536))
+    table = run("--nodes", str(tmp_path / "nodes.yaml"), "-", stdin=pods).out
+    assert "CORE %" not in table
+    assert re.search(r"^h +0 +Ascend910B3 +hard +16384 / 65536 +5 / 20 +1 / 4$", table, re.MULTILINE)
+    assert re.search(r"^default/whole +app +h +1 +h-1 +65536 +whole card$", table, re.MULTILINE)
+
+
+def test_a_device_config_in_its_config_map(tmp_path: Path) -> None:
+    names = {"commonWord": "Mine", "chipName": "m", "resourceName": "huawei.com/Mine"}
+    chips = {"vnpus": [{**names, "memoryAllocatable": 1000, "memoryCapacity": 1000}]}
+    file = tmp_path / "chips.yaml"
+    for data, words in (
+        ({"device-config.yaml": yaml.safe_dump(chips)}, None),
+        ({}, r"document 1: data\[device-config.yaml\]: absent: the device config is expected there"),
+        ({"device-config.yaml": "a: [\n"}, r"data\[device-config.yaml\]: .*line 2"),
+        ({"device-config.yaml": "a: 1\n---\nb: 2\n"}, r"data\[device-config.yaml\]: .*2 documents"),
+        ([], "document 1: data: "),
+    ):
+        file.write_bytes(text({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": data}))
+        found = run("--card", "Mine", "--slice", "100", "--device-config", str(file))
+        assert found.code == (0 if words is None else 2)
+        assert re.search(words or "", found.err)
+        assert found.err.count("\n") == (0 if words is None else 1)
+
+
+def test_settings_that_surprise_are_warned_of(tmp_path: Path) -> None:
+    (tmp_path / "settings.yaml").write_text("schedulerName: ours\n")
+    found = plan("--card", "Ascend910B3", "--slice", "8192", "--config", str(tmp_path / "settings.yaml"))
+    assert any('schedulerName: "ours" is written into pods, but it is not among' in one for one in found["warnings"])
 
 
 @pytest.mark.parametrize(("name", "hint"), [("slice-9", "slice-"), ("default/slice-9", "default/slice-")])
@@ -293,7 +356,7 @@ def test_an_output_that_takes_nothing_is_one_line(form: str, output: str) -> Non
         text=True,
     )
     assert child.returncode == 2
-    assert child.stderr.startswith("error: standard output: ")
+    assert child.stderr.startswith("error: standard output")
     assert child.stderr.count("\n") == 1
 
 
