@@ -175,6 +175,17 @@ def numbers(found: Found, mode: Mode | None) -> Reading:
     return Reading(Asked(found.container, mode, chip, count, memory, core, found.named), faults)
 
 
+def count(found: Found) -> int | None:
+    """Cards that a container asks for, as written; None where it names no count, or one that cannot be read."""
+    named = found.named.get(ResourceKind.COUNT)
+    if named is None:
+        return None
+    try:
+        return quantity.whole(named.value, low=1, high=quantity.INT32_MAX)
+    except QuantityError:
+        return None
+
+
 def _meant(value: Any, factor: int, high: int, *, parts: bool) -> str:
     """What somebody meant who wrote bytes: 16Gi asks for 17179869184 of a resource that counts MiB.
 

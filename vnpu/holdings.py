@@ -12,16 +12,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from vnpu import names, quantity
+from vnpu import asked, names
 from vnpu.annotations import allocated
 from vnpu.annotations.slots import Owner
 from vnpu.cards import NO_USE, Use
 from vnpu.chips import Chip, ChipTable
 from vnpu.containers import ContainerKind, containers, resources
-from vnpu.errors import ABSENT, AnnotationError, InputError, QuantityError, bare
+from vnpu.errors import ABSENT, AnnotationError, InputError, bare
 from vnpu.mode import Mode
 from vnpu.objects import annotation_path, annotations_of, mapping_at
 from vnpu.request import order_rule
@@ -131,18 +130,10 @@ def _check_complete(wanted: int, told: int, chip: Chip) -> None:
 def _cards_asked(asking: Sequence[_Asking], chip: Chip) -> int:
     """Cards of the chip that the app containers ask for; Volcano books nothing for the others."""
     return sum(
-        _count(container, chip)
+        asked.count(asked.find(container, ChipTable((chip,)))) or 1
         for container, words in asking
         if container.kind is ContainerKind.APP and chip.common_word in words
     )
-
-
-def _count(container: Container, chip: Chip) -> int:
-    for named in resources(container):
-        if not isinstance(named, InputError) and named.name == chip.resource_name:
-            with suppress(QuantityError):
-                return quantity.whole(named.value, low=1, high=quantity.INT32_MAX)
-    return 1
 
 
 def _asking(pod: Mapping[str, Any], chips: ChipTable) -> list[_Asking]:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from interceptor import quota
 from tests.support import native
+from tests.support.examples import examples
 from vnpu.errors import ConfigError
 
 VECTORS = Path(__file__).parent / "quota_vectors.tsv"
@@ -79,7 +80,7 @@ TEXTS = st.text(alphabet='0123456789-, .{}":tmepriorytyfixdsha_lbu', max_size=40
 
 
 # Each example starts a program, so it carries many texts.
-@settings(max_examples=25, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(examples(25), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(rows=st.lists(st.tuples(KINDS, TEXTS, st.just("?")), min_size=20, max_size=60))
 def test_the_parsers_agree_on_any_text(rows: list[tuple[str, str, str]]) -> None:
     assert answers_of_c(rows, "x86_64") == [answer_of_python(kind, text) for kind, text, _ in rows]

@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.invariant import check
 from tests.support.reviews import NAMES, body_of, encoded, recorded
 from vnpu.admission.settings import Settings
@@ -49,13 +50,13 @@ def test_any_bytes(endpoint: Endpoint, body: bytes, content_type: str) -> None:
     post(endpoint, body, content_type)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(endpoints, values)
 def test_any_json(endpoint: Endpoint, document: Any) -> None:
     post(endpoint, encoded(document))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     endpoints,
     st.sampled_from(NAMES),
@@ -84,7 +85,7 @@ def mutilated(draw: st.DrawFn) -> dict[str, Any]:
         here = below
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(endpoints, mutilated())
 def test_recorded_reviews_with_one_place_of_any_shape(endpoint: Endpoint, review: dict[str, Any]) -> None:
     post(endpoint, encoded(review))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.support import api_rules, strategies
 from tests.support.api_server import defaulted
+from tests.support.examples import examples
 from tests.support.pods import patched
 from vnpu.admission import rules
 from vnpu.admission.settings import DevicePlugin, Hook, Limiter, Settings, Share, Templates, UnknownChips
@@ -42,7 +43,7 @@ OURS = {"huawei.com/vnpu-mode"}
 
 
 @given(strategies.pods(), any_settings)
-@settings(max_examples=150)
+@examples(150)
 def test_what_is_allowed_is_sound_and_completed_once(pod: dict[str, Any], chosen: Settings) -> None:
     outcome = rules.mutate_pod(pod, chosen, DEFAULT_CHIPS)
     event("allowed" if outcome.allowed else "refused")
@@ -105,7 +106,7 @@ def test_a_container_that_is_added_is_completed_on_its_own(pod: dict[str, Any], 
 
 
 @given(strategies.anything | strategies.odd_pods | strategies.pods(), any_settings)
-@settings(max_examples=200)
+@examples(200)
 def test_no_pod_makes_it_raise(pod: Any, chosen: Settings) -> None:
     before = copy.deepcopy(pod)
     outcome = rules.mutate_pod(pod, chosen, DEFAULT_CHIPS)
@@ -118,7 +119,7 @@ def test_no_pod_makes_it_raise(pod: Any, chosen: Settings) -> None:
 
 
 @given(strategies.odd_workloads | strategies.anything, strategies.odd_workloads | strategies.anything, any_settings)
-@settings(max_examples=150)
+@examples(150)
 def test_no_workload_makes_it_raise(obj: Any, old: Any, chosen: Settings) -> None:
     for previous in (None, old, obj):
         sound(rules.validate_workload(obj, previous, chosen, DEFAULT_CHIPS))

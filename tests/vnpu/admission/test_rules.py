@@ -18,7 +18,7 @@ from vnpu.admission import rules
 from vnpu.admission.outcome import Outcome
 from vnpu.admission.settings import Settings
 from vnpu.chips import DEFAULT_CHIPS, ChipTable
-from vnpu.errors import FieldError, QuantityError, RequestError
+from vnpu.errors import QuantityError
 from vnpu.mode import Mode
 from vnpu.request import pod_request
 
@@ -143,53 +143,6 @@ class TestShapes:
 
         outcome = rules.validate_workload(deployment(), deployment(), DEFAULTS, DEFAULT_CHIPS)
         assert "8192" in "".join(outcome.warnings)
-
-
-class TestMessages:
-    def test_one_fault_stands_alone_and_several_are_counted(self) -> None:
-        faults = [RequestError(f"spec.a{index}", index, "x") for index in range(30)]
-        assert Outcome().message == ""
-        assert Outcome(refusals=(faults[0],)).message == "spec.a0: 0: x"
-        assert Outcome(refusals=tuple(faults[:2])).message == "2 faults: (1) spec.a0: 0: x; (2) spec.a1: 1: x"
-        many = Outcome(refusals=tuple(faults)).message
-        assert many.startswith("30 faults: ")
-        assert "(20) spec.a19" in many
-        assert "a20" not in many
-        assert many.endswith("; and 10 more")
-
-    def test_a_pod_of_many_faults_is_told_all_of_them_with_every_containers_name(self) -> None:
-        document = pod(
-            container(
-                "one",
-                limits=asking(memory="16Gi", core=10),
-                env=[{"name": "NPU_PRIORITY", "value": "9"}],
-                lifecycle={"postStart": {"tcpSocket": {"port": 1}}},
-            ),
-            container("two", limits=SLICE, securityContext={"privileged": True}),
-            container("three", limits=SLICE, lifecycle={"postStart": {"httpGet": {"port": 1}}}),
-            init=[container("four", limits=SLICE)],
-            annotations={"hami.io/vgpu-node": "n1"},
-            nodeName="n1",
-        )
-        message = mutated(document).message
-        assert message.startswith("8 faults")
-        for word in (
-            "one",
-            "two",
-            "three",
-            "four",
-            "vgpu-node",
-            "nodeName",
-            "NPU_PRIORITY",
-            "16384",
-            "tcpSocket",
-            "httpGet",
-        ):
-            assert word in message
-
-    def test_values_of_env_never_stand_in_a_message(self) -> None:
-        secret = [{"name": "NPU_MEM_QUOTA", "value": "s3cret"}, {"name": "VNPU_X", "valueFrom": {"k": "s3cret"}}]
-        assert "s3cret" not in mutated(pod(container(limits=SLICE, env=secret))).message
 
 
 SPELLINGS = [
@@ -356,76 +309,3 @@ class TestWhoAsks:
             outcome = mutated(pod(container(limits=limits), annotations={name: value}, schedulerName=scheduler))
             assert [fault.path for fault in outcome.refusals] == [f"metadata.annotations[{name}]"]
             assert outcome.sets == ()
-
-
-class TestUpdate:
-    @pytest.mark.parametrize("user", ["system:serviceaccount:kube-system:hami-scheduler", "alice"])
-    @pytest.mark.parametrize(
-        "name", [names.MODE, CHIP, "hami.io/Ascend910B3-devices-to-allocate", "hami.io/bind-phase"]
-    )
-    @pytest.mark.parametrize(("before", "after"), [(None, "x"), ("x", "y"), ("x", None)])
-    def test_only_allocators_change_allocations(self, user: str, name: str, before: Any, after: Any) -> None:
-        def state(value: Any) -> dict[str, Any]:
-            return pod(container(), annotations={} if value is None else {name: value})
-
-        outcome = rules.validate_pod_update(state(after), state(before), user, DEFAULTS, DEFAULT_CHIPS)
-        assert outcome.allowed is (user != "alice")
-        assert [fault.path for fault in outcome.refusals] == [] or f"metadata.annotations[{name}]" in outcome.message
-
-    @pytest.mark.parametrize("annotations", [None, {}, {names.MODE: "hami_core"}, {CHIP: "[]"}])
-    def test_r15_pods_made_before_we_came_are_left_alone(self, annotations: Any) -> None:
-        old = pod(
-            container(limits=asking(memory="16Gi"), securityContext={"privileged": True}), annotations=annotations
-        )
-        new = copy.deepcopy(old)
-        new["metadata"]["finalizers"] = []
-        new["metadata"]["labels"] = {"a": "b"}
-        assert rules.validate_pod_update(new, old, "alice", DEFAULTS, DEFAULT_CHIPS) == Outcome()
-
-    def test_r15_annotations_that_are_not_ours_may_change_and_the_map_may_appear(self) -> None:
-        old, new = pod(container()), pod(container(), annotations={"team": "a"})
-        assert rules.validate_pod_update(new, old, "alice", DEFAULTS, DEFAULT_CHIPS).allowed
-        assert rules.validate_pod_update(old, new, "alice", DEFAULTS, DEFAULT_CHIPS).allowed
-
-    @pytest.mark.parametrize("odd", [None, [], "x", {"metadata": None}, {"metadata": {"annotations": ["x"]}}])
-    def test_odd_states(self, odd: Any) -> None:
-        forged = pod(container(), annotations={CHIP: "[]"})
-        assert rules.validate_pod_update(odd, odd, "alice", DEFAULTS, DEFAULT_CHIPS) == Outcome()
-        assert not rules.validate_pod_update(forged, odd, "alice", DEFAULTS, DEFAULT_CHIPS).allowed
-
-
-class TestSecondLine:
-    def test_r78_a_pod_that_skipped_the_mutating_webhook_is_found(self) -> None:
-        document = defaulted(pod(container(limits=SLICE)))
-        outcome = rules.validate_pod(document, DEFAULTS, DEFAULT_CHIPS)
-        assert "mutating webhook was skipped" in outcome.message
-        assert outcome.sets == ()
-
-    def test_each_part_of_the_completion_counts(self) -> None:
-        document = pod(container(limits=asking(core=20)))
-        sets = mutated(document).sets
-        for left_out in sets:
-            partial = defaulted(patched(document, [assignment for assignment in sets if assignment is not left_out]))
-            # The API server copies a missing request from the limit; nobody writes the rest but we.
-            by_default = "requests" in left_out.path
-            assert rules.validate_pod(partial, DEFAULTS, DEFAULT_CHIPS).allowed is by_default
-
-    def test_a_field_that_is_wrong_is_shown_as_found(self) -> None:
-        hard = pod(container(limits={CHIP: 1, MEMORY: 10000}), annotations={names.MODE: "template"})
-        fault = rules.validate_pod(hard, DEFAULTS, DEFAULT_CHIPS).refusals[0]
-        assert isinstance(fault, FieldError)
-        assert fault.path == f"spec.containers[0].resources.limits[{MEMORY}]"
-        assert fault.value == 10000
-
-
-def test_a_resource_of_mindcluster_is_told_once_though_limits_and_requests_name_it() -> None:
-    both = {CHIP: 1, "huawei.com/npu-core": 8}
-    outcome = mutated(pod(container(resources={"limits": both, "requests": both})))
-    assert [fault.path for fault in outcome.refusals] == ["spec.containers[0].resources.limits[huawei.com/npu-core]"]
-
-
-def test_a_number_is_told_as_the_user_wrote_it_too() -> None:
-    outcome = mutated(
-        pod(container(limits={CHIP: 1, MEMORY: "70k"}), annotations={"huawei.com/vnpu-mode": "hami-core"})
-    )
-    assert "70k is 70000" in outcome.message
