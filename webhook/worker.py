@@ -120,13 +120,13 @@ class Worker(GunicornWorker):  # type: ignore[misc]
         for connection in again:
             self._advance(connection, self._use)
         knocked = []
-        for descriptor, _ in events:
+        for descriptor, mask in events:
             if descriptor in listeners:
                 knocked.append(listeners[descriptor])
             elif descriptor == self.PIPE[0]:
                 self._swallow_wakeups()
             elif (found := self._holding.find(descriptor)) is not None:
-                self._advance(found, self._event)
+                self._advance(found, partial(self._event, mask=mask))
         self._send_answers()
         for listener in knocked:
             self._accept(listener, self._turn)
@@ -185,12 +185,13 @@ class Worker(GunicornWorker):  # type: ignore[misc]
 
     # ---- One connection
 
-    def _event(self, connection: Connection) -> None:
+    def _event(self, connection: Connection, *, mask: int) -> None:
         match connection.phase:
             case Phase.HANDSHAKE:
                 self._shake_hands(connection)
             case Phase.ANSWERING:
-                self._holding.close(connection)  # nothing is polled for: it is broken
+                if mask & (select.EPOLLHUP | select.EPOLLERR):
+                    self._holding.close(connection)  # nobody is there to be answered
                 return
             case Phase.SENDING:
                 if connection.flush():

@@ -140,10 +140,11 @@ class Connection:
 
 
 @contextmanager
-def running(*arguments: str, temporary: Path, ca: Path | None = None) -> Iterator[Server]:
+def running(*arguments: str, temporary: Path, ca: Path | None = None, read: bool = True) -> Iterator[Server]:
     """``python -m webhook --port 0`` with further arguments, its temporary files in the given folder.
 
-    The CA is that of the server itself, unless the pair is another one's.
+    The CA is that of the server itself, unless the pair is another one's. Without ``read`` nobody reads the log behind
+    the ready line before somebody starts the reader.
     """
     environment = {**os.environ, "TMPDIR": str(temporary)}
     command = [sys.executable, "-m", "webhook", "--port", "0", *arguments]
@@ -160,7 +161,8 @@ def running(*arguments: str, temporary: Path, ca: Path | None = None) -> Iterato
             else:
                 raise AssertionError(f"the server ended without a ready line: {log}")
             ready = log[-1] if ca is None else {**log[-1], "ca": str(ca)}
-            reader.start()
+            if read:
+                reader.start()
             yield Server(process, ready, log, reader)
         finally:
             if process.poll() is None:
