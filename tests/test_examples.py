@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-FIXED = re.compile(r"max_examples=\d")
+FIXED = re.compile(r"max_examples=\d+[,)]")
 
 
 def test_the_number_of_examples_follows_the_profile() -> None:
