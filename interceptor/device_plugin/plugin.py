@@ -90,7 +90,8 @@ class Plugin:
         self._node_read = threading.Event()
         self._cordon_changed = threading.Event()
         self._problems: deque[tuple[str, str]] = deque(maxlen=_MOST_PROBLEMS)
-        self._notices = Notices(lambda topic, problem: self._problems.append((topic, problem)))
+        self._notices = Notices(self._publish)
+        self._unpublished = Notices(lambda _topic, _problem: None)
         self._board = Board(Inventory(soft=setup.soft))
         self._machine: Machine | None = None
         self._share_faults: dict[str, str] = {}
@@ -116,6 +117,10 @@ class Plugin:
         self._stopping.set()
         self._changed.set()
 
+    def _publish(self, topic: str, problem: str) -> None:
+        self._problems.append((topic, problem))
+        self._changed.set()
+
     def _served(self) -> frozenset[Shown]:
         return kubelet.served(self._setup.pod_resources)
 
@@ -130,7 +135,7 @@ class Plugin:
                 self._look()
                 due_s = time.monotonic() + self._setup.health_s
             self._attend()
-            self._stopping.wait(_LOOK_S)
+            self._stopping.wait(min(_LOOK_S, self._setup.health_s))
 
     def _look(self) -> None:
         """Ask the driver, and show what is offered now."""
@@ -241,10 +246,13 @@ class Plugin:
             node = self._cluster.get(kube.NODES, self._setup.node)
             self._take_cordon(annotations_of(node))
             self._write(node)
-            self._publish(node)
-            self._notices.tell("NodeObjectNotWritten", "")
+            self._write_events(node)
+        except kube.Unreachable:
+            self._unpublished.tell("NodeObjectNotWritten", "the API server does not answer")
         except VnpuError as error:
-            self._notices.tell("NodeObjectNotWritten", f"node {self._setup.node}: {error}")
+            self._unpublished.tell("NodeObjectNotWritten", f"node {self._setup.node}: {error}")
+        else:
+            self._unpublished.tell("NodeObjectNotWritten", "")
 
     def _take_cordon(self, annotations: Mapping[str, Any]) -> None:
         path = annotation_path(names.CORDON)
@@ -268,7 +276,7 @@ class Plugin:
         if operations:
             self._cluster.patch(kube.NODES, self._setup.node, operations, subresource="status")
 
-    def _publish(self, node: Mapping[str, Any]) -> None:
+    def _write_events(self, node: Mapping[str, Any]) -> None:
         while self._problems:
             topic, problem = self._problems[0]
             self._cluster.event(kube.NODES, node, reason=topic, message=problem, component=COMPONENT, warning=True)
@@ -287,6 +295,6 @@ class Plugin:
             pods = self._cluster.list(kube.PODS, field_selector=f"spec.nodeName={self._setup.node}").items
             gone = uids - {mapping_at(pod, "metadata").get("uid") for pod in pods}
             self._host.forget(gone)
-            self._notices.tell("LeftoversKept", "")
+            self._unpublished.tell("LeftoversKept", "")
         except (VnpuError, OSError) as error:
-            self._notices.tell("LeftoversKept", f"what pods left behind is not removed: {error}")
+            self._unpublished.tell("LeftoversKept", f"what pods left behind is not removed: {error}")

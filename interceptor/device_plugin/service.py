@@ -52,10 +52,10 @@ class Board:
         """What is offered now."""
         return self._inventory
 
-    def next(self, seen: Inventory | None) -> Inventory:
-        """The inventory, after a while at most, and at once where it is not the one that was ``seen``."""
+    def next(self, seen: Inventory | None, closing: threading.Event) -> Inventory:
+        """The inventory: at once where it is not the one that was ``seen``, after a while, or when all is closing."""
         with self._changed:
-            self._changed.wait_for(lambda: self._inventory is not seen, _LOOK_S)
+            self._changed.wait_for(lambda: self._inventory is not seen or closing.is_set(), _LOOK_S)
             return self._inventory
 
     def wake(self) -> None:
@@ -73,6 +73,7 @@ class Endpoint:
         self._board = board
         self._allocator = allocator
         self._server: grpc.Server | None = None
+        self._closing = threading.Event()
 
     def start(self) -> None:
         """Serve at a fresh socket.
@@ -89,15 +90,16 @@ class Endpoint:
             server.add_insecure_port(f"unix:{self.socket}")
         except RuntimeError as error:
             raise OSError(f"{self.socket}: {error}") from error
+        self._closing.clear()
         server.start()
         self._server = server
 
     def stop(self) -> None:
         """End all streams and calls, and take the socket away."""
         if self._server is not None:
-            ended = self._server.stop(_GRACE_S)
+            self._closing.set()
             self._board.wake()
-            ended.wait()
+            self._server.stop(_GRACE_S).wait()
             self._server = None
             with suppress(FileNotFoundError):
                 self.socket.unlink()
@@ -125,10 +127,9 @@ class Endpoint:
     def _watch(self, _request: api.Empty, context: grpc.ServicerContext) -> Iterator[api.ListAndWatchResponse]:
         seen: Inventory | None = None
         told: tuple[Offered, ...] | None = None
-        while context.is_active():
-            seen = self._board.next(seen)
-            cards = seen.of(self.chip)
-            if cards != told and context.is_active():
+        while context.is_active() and not self._closing.is_set():
+            cards = (seen := self._board.next(seen, self._closing)).of(self.chip)
+            if cards != told:
                 told = cards
                 yield api.ListAndWatchResponse(devices=[device for card in cards for device in _devices(card)])
 

@@ -17,19 +17,26 @@ from typing import TYPE_CHECKING, Any, Self
 import grpc
 import pytest
 
+from interceptor.device_plugin.host import Host
 from interceptor.device_plugin.kubelet import LIST, REGISTER
+from interceptor.device_plugin.plugin import Plugin, Setup
 from interceptor.device_plugin.service import SERVICE
+from interceptor.device_plugin.settings import NodeSettings
 from interceptor.device_plugin.wire import deviceplugin_pb2 as api
 from interceptor.device_plugin.wire import podresources_pb2 as podresources
+from interceptor.devices import DevicesError
 from tests.support import native
 from tests.support.containers import PATIENCE_S
 from vnpu import names
+from vnpu.chips import DEFAULT_CHIPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from interceptor.devices import Machine
     from tests.support.api_stand_in import ApiStandIn
+    from vnpu.kube import Cluster
 
 VERSION = "9.9.9"
 """Of the libraries on the host of these tests."""
@@ -115,6 +122,8 @@ class Kubelet:
         self.pod_resources = self.folder / "pods.sock"
         self.registered: queue.Queue[api.RegisterRequest] = queue.Queue()
         self.shown: list[podresources.PodResources] = []
+        self.refusals = 0
+        """How many registrations are refused first."""
         self._servers: list[grpc.Server] = []
         self._channels: list[grpc.Channel] = []
 
@@ -152,6 +161,9 @@ class Kubelet:
         self.stop()
 
     def _register(self, request: api.RegisterRequest) -> api.Empty:
+        if self.refusals:
+            self.refusals -= 1
+            raise RuntimeError("not now")
         self.registered.put(request)
         return api.Empty()
 
@@ -250,6 +262,53 @@ class HostTree:
     def write(self, path: str, text: str) -> None:
         self.at(path).parent.mkdir(parents=True, exist_ok=True)
         self.at(path).write_text(text)
+
+
+@dataclass
+class PluginThread:
+    """A plugin for a soft node in a thread of this process: what it does at its sockets, without a start of Python."""
+
+    kubelet: Kubelet
+    host: HostTree
+    cluster: Cluster
+    machine: Machine
+    npu_smi: tuple[str, ...] | None = None
+    settings: NodeSettings = field(default_factory=NodeSettings)
+    soft: bool = True
+    health_s: float = 0.1
+    report_s: float = 0.1
+
+    def ask(self) -> Machine:
+        """The driver's answer, which a test may change at any time."""
+        if not self.machine.driver:
+            raise DevicesError("the driver is silent")
+        return self.machine
+
+    @contextmanager
+    def running(self) -> Iterator[PluginThread]:
+        command = self.npu_smi
+        setup = Setup(
+            "n1",
+            self.settings,
+            DEFAULT_CHIPS,
+            self.soft,
+            (self.ask,),
+            None if command is None else lambda: command,
+            self.kubelet.plugins,
+            self.kubelet.pod_resources,
+            self.health_s,
+            self.report_s,
+        )
+        host = Host(self.host.root, self.host.version, self.host.machine)
+        plugin = Plugin(setup, host, self.cluster)
+        thread = threading.Thread(target=plugin.run)
+        thread.start()
+        try:
+            yield self
+        finally:
+            plugin.stop()
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive()
 
 
 @dataclass

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from interceptor.devices import machine_of
 from tests.support import native
 from tests.support.api_stand_in import ApiStandIn
-from tests.support.kubelet import HostTree, Kubelet, PluginProcess
+from tests.support.device_plugin import Bench, device
+from tests.support.kubelet import HostTree, Kubelet, PluginProcess, PluginThread
 from tests.support.simulated_npu import Machine
 from vnpu import kube
 
@@ -53,3 +55,17 @@ def plugin(short_path: Path, kubelet: Kubelet, api: ApiStandIn, npu: Machine) ->
     host = HostTree(short_path / "host").make()
     smi = str(native.simulator("nested") / "npu-smi")
     return PluginProcess(short_path, kubelet, api, host, npu.state, arguments=["--mode", "soft", "--npu-smi", smi])
+
+
+@pytest.fixture
+def thread(short_path: Path, kubelet: Kubelet, api: ApiStandIn) -> PluginThread:
+    """A plugin for a soft node of two 910B3, not started yet."""
+    host = HostTree(short_path / "host").make()
+    machine = machine_of("test", "25.5.0", [device(0), device(1)])
+    return PluginThread(kubelet, host, api.cluster(short_path, timeout_s=0.5), machine)
+
+
+@pytest.fixture
+def bench(api: ApiStandIn, tmp_path: Path) -> Bench:
+    """An allocator of a soft node with two 910B3."""
+    return Bench(api, HostTree(tmp_path / "host").make(), tmp_path)
