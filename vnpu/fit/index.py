@@ -20,7 +20,6 @@ from vnpu.fit.place import connection_of
 from vnpu.fit.policy import DEFAULT_POLICY, Policy
 from vnpu.fit.roster import Roster
 from vnpu.fit.rules import fit, node_obstacle, prepare, put, refuse, tally, try_cards
-from vnpu.fit.scores import SCALE, tells_groups
 from vnpu.fit.texts import NodeTexts
 
 if TYPE_CHECKING:
@@ -148,9 +147,9 @@ class Index:
         changes, refused = self._refused.get(asked.judge, (-1, None))
         if refused is not None and changes == self._roster.changes:
             return replace(refused, pod=request)  # nothing changed since such a pod was refused
-        found = self._best(asked)
-        if found is not None:
-            return found
+        best = self._best(asked)
+        if best is not None:
+            return self._on(asked, best)
         answer = self._unplaced(asked, self._roster.alike(asked.listed))
         self._refused[asked.judge] = self._roster.changes, answer
         return answer
@@ -203,38 +202,32 @@ class Index:
             position = self._roster.places.get(name)
             if position is not None and self._holds(asked, position):
                 rank = sign * self._roster.class_at(position).load
-                found[name] = connection_of(self._on(asked, position)) - rank
+                found[name] = self._connection(asked, position) - rank
         return found
 
     # ---- Placing
 
-    def _best(self, asked: _Asked) -> Placement | None:
-        """The pod on the node of the lowest rank, of equal ones the first."""
-        slack = SCALE * sum(want.count > 1 and tells_groups(want.chip) for want in asked.task.wants)
-        sign = asked.task.policy.node_sign
+    def _best(self, asked: _Asked) -> int | None:
+        """The position of the node of the lowest rank that holds the pod, of equal ones the first."""
+        roster, sign = self._roster, asked.task.policy.node_sign
+        slack = asked.judge.most_connection if roster.in_groups else 0
         found: tuple[float, int] | None = None
-        best: Placement | None = None
         for position in asked.listed:
             if self._holds(asked, position):
-                answer = self._on(asked, position)
-                candidate = sign * self._roster.class_at(position).load - connection_of(answer), position
-                if found is None or candidate < found:
-                    found, best = candidate, answer
-        if asked.judge.listed_only:
-            return best
-        for rank, _, one in self._roster.order(sign).walk(asked.judge.needs):
+                candidate = sign * roster.class_at(position).load - self._connection(asked, position), position
+                found = candidate if found is None else min(found, candidate)
+        walk = () if asked.judge.listed_only else roster.order(sign).walk(asked.judge.needs)
+        for rank, _, one in walk:
             if found is not None and rank - slack > found[0]:
                 break  # not even the best connection would make this class, or one after it, better
             first = one.first_beside(asked.listed)
             if first is None or not self._holds(asked, first):
                 continue
-            answer = self._on(asked, first)
-            if not slack and not asked.listed:
-                return answer
-            candidate = rank - connection_of(answer), first
-            if found is None or candidate < found:
-                found, best = candidate, answer
-        return best
+            if not slack and found is None:
+                return first
+            candidate = rank - (self._connection(asked, first) if slack else 0), first
+            found = candidate if found is None else min(found, candidate)
+        return None if found is None else found[1]
 
     def _asked(self, request: PodRequest) -> _Asked:
         task = prepare(request, self._policy)
@@ -267,6 +260,13 @@ class Index:
         answer = self._tried(asked.task, position)
         assert isinstance(answer, Placement)
         return answer
+
+    def _connection(self, asked: _Asked, position: int) -> float:
+        """How well the cards are connected that the pod takes on a node that holds it."""
+        if position in asked.listed:
+            return connection_of(self._on(asked, position))
+        roster = self._roster
+        return asked.judge.connection(roster.class_at(position), roster.at(position), roster.used)
 
     def _tried(self, task: Task, position: int) -> Placement | Miss:
         node = self._roster.at(position)

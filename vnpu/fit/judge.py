@@ -8,7 +8,9 @@ from vnpu.fit.choice import enough
 from vnpu.fit.classes import needs
 from vnpu.fit.laws import obstacle
 from vnpu.fit.misses import card_miss, tally_cards
+from vnpu.fit.place import most_connection
 from vnpu.fit.rules import node_obstacle, tally, told_miss
+from vnpu.fit.scores import connection
 from vnpu.fit.search import DeadEnd, arrange
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ class Judge:
         needs: what a class must have left for each of its containers.
         listed: UUIDs that the pods name: the nodes of these cards are no part of what is judged here.
         listed_only: whether only these cards will do.
+        most_connection: what good connections may count for a node at most.
     """
 
     def __init__(self, task: Task) -> None:
@@ -40,11 +43,13 @@ class Judge:
         self.needs = needs(task)
         self.listed = frozenset[str]().union(*(want.choice.use | want.choice.no_use for want in task.wants))
         self.listed_only = any(want.choice.use for want in task.wants)
+        self.most_connection = most_connection(task)
         self._takes: list[dict[CardState, bool]] = [{} for _ in task.wants]
         self._misses: list[dict[CardState, Miss | None]] = [{} for _ in task.wants]
         self._holds: dict[NodeClass, bool] = {}
         self._tallies: dict[NodeClass, Tally] = {}
         self._positions: dict[NodeClass, Positions] = {}
+        self._connections: dict[NodeClass, float] = {}
 
     def __len__(self) -> int:
         """How many verdicts there are."""
@@ -72,6 +77,16 @@ class Judge:
             assert not isinstance(found, DeadEnd)
             positions = self._positions[one]
         return [[node.cards[position] for position in each] for each in positions]
+
+    def connection(self, one: NodeClass, node: Node, used: Mapping[str, Use]) -> float:
+        """How well the cards of each container are connected, together, in a class that holds the pod."""
+        if not self.most_connection:
+            return 0.0
+        found = self._connections.get(one)
+        if found is None:
+            pairs = zip(self.task.wants, self.cards(one, node, used), strict=True)
+            found = self._connections[one] = sum(connection(want.chip, cards) for want, cards in pairs)
+        return found
 
     def _held(self, one: NodeClass, node: Node, used: Mapping[str, Use]) -> bool:
         if node_obstacle(self.task, node, used) is not None or self._short(one, node, used) is not None:

@@ -49,16 +49,16 @@ def place(
             ranked.append((sign * node_load(node, used), position))
         else:
             misses[position] = obstacle
-    most_connection = SCALE * sum(want.count > 1 and tells_groups(want.chip) for want in task.wants)
+    most = most_connection(task)
     found: tuple[float, int, Placement] | None = None
     for rank, position in sorted(ranked):
-        if found is not None and rank - most_connection > found[0]:
+        if found is not None and rank - most > found[0]:
             break  # not even the best connection would make this node, or one after it, better
         answer = try_cards(task, nodes[position], used)
         if not isinstance(answer, Placement):
             misses[position] = answer
             continue
-        if not most_connection:
+        if not most:
             return answer
         candidate = (rank - connection_of(answer), position, answer)
         if found is None or candidate[:2] < found[:2]:
@@ -77,6 +77,11 @@ def _unplaced(task: Task, nodes: Sequence[Node], used: Mapping[str, Use], misses
         dict(sorted(reasons.items())),
         {refusal.node: refusal.text for refusal in refusals},
     )
+
+
+def most_connection(task: Task) -> float:
+    """What :func:`connection_of` can be at most."""
+    return SCALE * sum(want.count > 1 and tells_groups(want.chip) for want in task.wants)
 
 
 def connection_of(placement: Placement) -> float:

@@ -27,6 +27,7 @@ class Roster:
     Attributes:
         used: what is held of each card, by UUID; cards of which nothing is held are not there.
         places: the position of each node by its name, in the order of the positions.
+        in_groups: whether any card ever told of a group of cards with a fast connection.
         changes: how often anything changed.
         clearances: how often classes without members were dropped, so that nobody else may keep them either.
     """
@@ -39,6 +40,7 @@ class Roster:
         """
         self.used = dict(used)
         self.places: dict[str, int] = {}
+        self.in_groups = False
         self.changes = 0
         self.clearances = 0
         self._nodes: list[Node | None] = []
@@ -136,6 +138,7 @@ class Roster:
             self._join(position)
 
     def _settle(self, node: Node, position: int) -> None:
+        self.in_groups = self.in_groups or any(card.network_id is not None for card in node.cards)
         for card in node.cards:
             self._homes[card.uuid] = (*self._homes.get(card.uuid, ()), position)
 
