@@ -1,8 +1,8 @@
 """Tickets: whose turn it is, or was last, to be bound to a node.
 
-``<number>,<pod UID>,<namespace>,<pod>``, as the holder of the node's Lease and, once it is bound, in the annotation
-``huawei.com/vnpu-bind-ticket`` of the pod. The numbers of a node rise from turn to turn, so that no two tickets of it
-are ever equal.
+``<number>,<pod UID>,<namespace>,<pod>,<mark>``, as the holder of the node's Lease and, once it is bound, in the annotation
+``huawei.com/vnpu-bind-ticket`` of the pod. The numbers of a node rise from turn to turn, and two who want the same turn
+for the same pod have different marks, so that no two tickets of a node are ever equal.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from vnpu.annotations.fields import number, text
 from vnpu.errors import AnnotationError
 from vnpu.quantity import INT32_MAX
 
-_FIELDS: Final = 4
-_ALLOWED: Final = "<number>,<pod UID>,<namespace>,<pod> is expected"
+_FIELDS: Final = 5
+_ALLOWED: Final = "<number>,<pod UID>,<namespace>,<pod>,<mark> is expected"
 
 
 class Ticket(NamedTuple):
@@ -25,15 +25,17 @@ class Ticket(NamedTuple):
         uid: of the pod.
         namespace: of the pod.
         pod: its name.
+        mark: of whoever takes the turn.
     """
 
     number: int
     uid: str
     namespace: str
     pod: str
+    mark: str
 
     def __str__(self) -> str:
-        return f"{self.number},{self.uid},{self.namespace},{self.pod}"
+        return ",".join(map(str, self))
 
 
 def decode(value: Any, path: str = "") -> Ticket:

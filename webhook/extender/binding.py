@@ -13,6 +13,7 @@ pod tells.
 
 from __future__ import annotations
 
+import secrets
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 PATIENCE_S: Final = 20.0
 """For all of a bind; kube-scheduler is configured to wait a little longer."""
+_BUSY: Final = "it is being bound already"
 _TRIES: Final = 4
 """Turns that one bind takes while others change its pod all the time."""
 
@@ -114,7 +116,8 @@ class Binder:
             document = yield from self._get(pod.namespace, pod.name)
         if self._state.assumed.get(uid) is not assumed:
             return
-        if document is None or document["metadata"]["uid"] != uid or document["spec"].get("nodeName") != pod.node:
+        found = None if document is None else pods.read(document, self._state.chips)
+        if found is None or found.uid != uid or found.node != pod.node or found.finished:
             self._state.forget(uid)
         else:
             self._state.hold(uid, self._clock.seconds())
@@ -126,7 +129,7 @@ class Binder:
         assumed = self._state.assumed.get(order.uid)
         if assumed is not None:
             if assumed.stage is Stage.PLANNED:
-                raise BindError("it is being bound already")
+                raise BindError(_BUSY)
             yield from self.review(order.uid)
         shown = self._state.pods.get(order.uid)
         if assumed is None and shown is not None and not shown.node and not shown.deleting:
@@ -140,9 +143,10 @@ class Binder:
         pod = pods.read(document, self._state.chips)
         if pod is None:
             raise BindError("it asks for no chip of the device config, and is not for this extender to bind")
-        if pod.node == order.node:
-            return None
         if pod.node:
+            self._state.assume(pod, Stage.HELD, self._clock.seconds())  # the watch may not have shown it yet
+            if pod.node == order.node:
+                return None
             raise BindError(f"it is bound to {pod.node}")
         if pod.deleting:
             raise BindError("it is being deleted")
@@ -177,6 +181,8 @@ class Binder:
     # ---- The turn
 
     def _bind_to(self, pod: Pod, node: str, deadline: float) -> Steps:
+        if pod.uid in self._state.assumed:  # since it was looked for
+            raise BindError(_BUSY)
         # From here on filters see the share as taken, although its cards may still change.
         self._choose(pod, node)
         try:
@@ -204,9 +210,10 @@ class Binder:
 
     def _take(self, pod: Pod, node: str, deadline: float) -> Generator[Call, Any, Ticket]:
         """Take the next turn on the node."""
+        mark = secrets.token_hex(4)
         while True:
             yield from self._ready(pod, node, deadline)
-            version, ticket = self._state.turn(node).version, self._state.next_ticket(node, pod)
+            version, ticket = self._state.turn(node).version, self._state.next_ticket(node, pod, mark)
             try:
                 try:
                     document = yield TakeTurn(node, version, str(ticket))
@@ -241,6 +248,8 @@ class Binder:
         """Bind the pod in its turn: None where it is bound, the pod as it is now where somebody changed it."""
         lock = ""
         try:
+            if self._is_bound(pod.uid):  # by somebody else, in the turn before
+                raise Conflict(0, "Bound", "the pod is bound already")
             annotations = self._choose(pod, node, ticket)
             lock = yield from self._lock(pod, node, deadline)
             try:
@@ -252,7 +261,6 @@ class Binder:
             raise  # the turn is not over, and the lock is the device plugin's if the pod is bound
         except VnpuError as error:
             self._state.settle(node, ticket)  # nothing that was sent in this turn will come through
-            self._state.forget(pod.uid)
             yield from self._unlock(node, lock)
             if not isinstance(error, Conflict):
                 raise
@@ -261,10 +269,17 @@ class Binder:
         self._state.hold(pod.uid, self._clock.seconds())
         return None
 
+    def _is_bound(self, uid: str) -> bool:
+        shown, assumed = self._state.pods.get(uid), self._state.assumed.get(uid)
+        return bool(shown is not None and shown.node) or (assumed is not None and assumed.stage is Stage.HELD)
+
     def _came_through(self, pod: Pod, node: str, ticket: Ticket, deadline: float) -> Generator[Call, Any, bool]:
         self._state.hold(pod.uid, self._clock.seconds())
         found = yield from turns.fate(ticket, self._clock, deadline)
-        return found is not None and found["spec"]["nodeName"] == node
+        if found is not None and found["spec"]["nodeName"] == node:
+            return True
+        self._state.forget(pod.uid)
+        return False
 
     # ---- The device plugin
 

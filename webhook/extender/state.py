@@ -260,10 +260,10 @@ class State:
         if self.turn(node).ticket == ticket:
             self._settled[node] = ticket
 
-    def next_ticket(self, node: str, pod: Pod) -> Ticket:
-        """The turn that comes next on a node."""
+    def next_ticket(self, node: str, pod: Pod, mark: str) -> Ticket:
+        """The turn that comes next on a node, for whoever has this mark."""
         ticket = self.turn(node).ticket
-        return tickets.Ticket(1 if ticket is None else ticket.number + 1, pod.uid, pod.namespace, pod.name)
+        return tickets.Ticket(1 if ticket is None else ticket.number + 1, pod.uid, pod.namespace, pod.name, mark)
 
     def open_turns(self) -> dict[str, Ticket]:
         """The turns of :meth:`unsettled`, by node: taken before pods are listed, for :meth:`replace_pods`."""
