@@ -67,7 +67,7 @@ class Plain:
         self.nodes = [known for known in self.nodes if known.name != name]
 
     def drop_uses(self, name: str) -> None:
-        for uuid in [card.uuid for known in self.nodes if known.name == name for card in known.cards]:
+        for uuid in [entry.uuid for known in self.nodes if known.name == name for entry in known.cards]:
             self.used.pop(uuid, None)
 
 
