@@ -54,9 +54,9 @@ struct mirror {
 };
 void write_mirror(struct mirror *mirror, struct vnpu_region *region, const struct tenancy tenancies[VNPU_CARDS]);
 
-/* Keeps the region until it is asked to stop. */
+/* Keeps the region until it is asked to stop. `guardian` is the parent that guards it, 0 for none. */
 enum ending { STOPPED, SUPERSEDED, FAILED, GUARDIAN_LOST };
-enum ending run_limiter(const struct settings *settings, bool guarded);
+enum ending run_limiter(const struct settings *settings, pid_t guardian);
 
 enum exit_code start(const struct settings *settings);
 enum exit_code stop(const char *region_path);

@@ -27,7 +27,7 @@ static int run(void) {
     if (!read_settings(&settings))
         return EXIT_SETTINGS;
     remove_abandoned_regions();
-    enum ending ending = run_limiter(&settings, false);
+    enum ending ending = run_limiter(&settings, 0);
     if (ending == FAILED)
         fprintf(stderr, "limiter: the region %s cannot be kept; the log says why\n", settings.region_path);
     return ending == FAILED ? EXIT_SYSTEM : EXIT_DONE;

@@ -7,6 +7,7 @@
 
 #include "atomics.h"
 #include "books.h"
+#include "fault.h"
 #include "limiter.h"
 #include "slots.h"
 
@@ -103,6 +104,7 @@ void write_mirror(struct mirror *mirror, struct vnpu_region *region, const struc
     uint32_t unmanaged = count_unmanaged(NULL);
     clock_gettime(CLOCK_REALTIME, &now);
     vnpu_add(&out->sequence, (out->sequence & 1) != 0 ? 2 : 1);
+    VNPU_FAULT("mirror-open");
     out->priority = region->cards[0].priority;
     out->memory_used = 0;
     out->process_count = write_processes(out, region);

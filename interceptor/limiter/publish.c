@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "atomics.h"
+#include "fault.h"
 #include "limiter.h"
 #include "slots.h"
 #include "vnpu/names.h"
@@ -42,9 +43,12 @@ bool publish_file(const char *path, mode_t mode, const void *content, size_t siz
     *descriptor = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
     if (*descriptor < 0)
         return false;
+    VNPU_FAULT("file-made");
     if ((!locked || vnpu_lock_try(*descriptor, VNPU_LOCK_KEEPER)) && fill(*descriptor, mode, content, size) &&
-        name_file(temporary, path))
+        name_file(temporary, path)) {
+        VNPU_FAULT("file-named");
         return true;
+    }
     int reason = errno;
     unlink(temporary);
     close(*descriptor);
@@ -126,6 +130,7 @@ static bool worth_keeping(struct vnpu_region *region, const struct settings *set
 
 static void take_over(struct vnpu_region *region) {
     vnpu_add(&region->generation, 1);
+    VNPU_FAULT("taking-over");
     vnpu_store(&region->stop, 0);
     vnpu_store(&region->limiter_pid, (int32_t)getpid());
 }
@@ -175,9 +180,11 @@ static enum keeping keep_existing(const struct settings *settings, struct vnpu_a
         return NOT_KEPT;
     }
     enum keeping keeping = ANOTHER_KEEPS;
-    if (vnpu_lock_try(descriptor, VNPU_LOCK_KEEPER))
+    if (vnpu_lock_try(descriptor, VNPU_LOCK_KEEPER)) {
+        VNPU_FAULT("region-locked");
         keeping =
             still_named(settings->region_path, descriptor) ? keep_locked(settings, attached, descriptor) : NOT_KEPT;
+    }
     if (keeping != KEPT)
         close(descriptor);
     return keeping;

@@ -1,27 +1,52 @@
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "atomics.h"
+#include "fault.h"
 #include "limiter.h"
 #include "slots.h"
 
 enum { TICK_US = 1000000, TICKS_WITHOUT_GUARDIAN = 3 };
 
 static volatile sig_atomic_t terminated;
+static volatile sig_atomic_t orphaned;
 
-static void on_terminate(int number) {
-    (void)number;
-    terminated = 1;
+static void on_signal(int number) {
+    if (number == SIGUSR1)
+        orphaned = 1;
+    else
+        terminated = 1;
 }
 
-static void listen_to_signals(void) {
-    struct sigaction action = {.sa_handler = on_terminate};
+static void listen_to_signals(pid_t guardian) {
+    struct sigaction action = {.sa_handler = on_signal};
 
     /* No SA_RESTART: the sleep of a tick ends at once. */
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+    /* What is set may be the word of a parent that was an orphan itself. */
+    orphaned = 0;
+    if (guardian == 0)
+        return;
+    /* Told at once, so that there is hardly a moment in which one more death leaves nobody. */
+    prctl(PR_SET_PDEATHSIG, SIGUSR1);
+    if (getppid() != guardian)
+        orphaned = 1;
+}
+
+static uint64_t tick_us(void) {
+#ifdef VNPU_TESTING
+    const char *other = getenv("VNPU_TEST_TICK_MS");
+
+    if (other != NULL)
+        return strtoull(other, NULL, 10) * 1000;
+#endif
+    return TICK_US;
 }
 
 static bool guardian_lives(const char *path) {
@@ -49,15 +74,19 @@ static enum ending keep(const struct settings *settings, struct vnpu_attached *a
             log_line("the region at %s was removed", settings->region_path);
             return SUPERSEDED;
         }
+        vnpu_add(&region->rounds, 1);
+        /* One that guards another's limiter is not its parent, and its death is noticed by looking alone. */
         unguarded = guarded && !guardian_lives(settings->region_path) ? unguarded + 1 : 0;
-        if (unguarded == TICKS_WITHOUT_GUARDIAN)
+        if (unguarded == TICKS_WITHOUT_GUARDIAN || (unguarded > 0 && orphaned))
             return GUARDIAN_LOST;
         vnpu_slots_sweep(region);
         keep_tenancies(region, tenancies);
         write_mirror(&mirror, region, tenancies);
-        vnpu_futex_wait(&region->stop, 0, TICK_US);
+        VNPU_FAULT("limiter-round");
+        vnpu_futex_wait(&region->stop, 0, tick_us());
     }
     unlink(settings->region_path);
+    VNPU_FAULT("limiter-stopping");
     return STOPPED;
 }
 
@@ -70,12 +99,12 @@ static void leave_cards(struct tenancy tenancies[VNPU_CARDS], bool for_good) {
     }
 }
 
-enum ending run_limiter(const struct settings *settings, bool guarded) {
+enum ending run_limiter(const struct settings *settings, pid_t guardian) {
     struct vnpu_attached attached;
     struct tenancy tenancies[VNPU_CARDS] = {0};
     enum ending ending = FAILED;
 
-    listen_to_signals();
+    listen_to_signals(guardian);
     enum keeping keeping = keep_region(settings, &attached);
     if (keeping != KEPT) {
         log_line(keeping == ANOTHER_KEEPS ? "another limiter keeps %s" : "the region %s cannot be made: %s",
@@ -86,7 +115,8 @@ enum ending run_limiter(const struct settings *settings, bool guarded) {
     if (keep_tenancies(attached.region, tenancies) && vnpu_lock_wait(attached.mapping.descriptor, VNPU_LOCK_LIMITER)) {
         log_line("limiter %s keeps %s, generation %llu", VNPU_VERSION, settings->region_path,
                  (unsigned long long)attached.region->generation);
-        ending = keep(settings, &attached, tenancies, guarded);
+        VNPU_FAULT("limiter-ready");
+        ending = keep(settings, &attached, tenancies, guardian != 0);
     } else if (attached.region->generation == 1) {
         unlink(settings->region_path);
     }

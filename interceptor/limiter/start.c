@@ -9,16 +9,40 @@
 #include <unistd.h>
 
 #include "atomics.h"
+#include "fault.h"
 #include "limiter.h"
 
-enum { READY_MS = 10000, STOP_MS = 5000, LOOK_US = 5000, RESTART_US = 100000, RESTART_LONGEST_US = 800000 };
+enum {
+    READY_MS = 10000,
+    STOP_MS = 5000,
+    ANSWER_MS = 2000,
+    LOOK_US = 5000,
+    END_LOOK_US = 100000,
+    RESTART_US = 100000,
+    RESTART_LONGEST_US = 800000,
+};
+
+/* Whether the limiter goes on to its next round when it is woken. One that was just killed may hold its lock for a
+ * moment, and never answers; one that is stopped holds it and does not answer, but lives. */
+static bool answers(const char *path, struct vnpu_attached *attached) {
+    uint64_t deadline = vnpu_now_us() + (uint64_t)ANSWER_MS * 1000;
+    uint32_t round = vnpu_load(&attached->region->rounds);
+    bool lives;
+
+    while ((lives = vnpu_limiter_lives(path, attached)) && vnpu_load(&attached->region->rounds) == round &&
+           vnpu_now_us() < deadline) {
+        vnpu_futex_wake_all(&attached->region->stop);
+        vnpu_sleep_us(LOOK_US);
+    }
+    return lives;
+}
 
 static bool limiter_lives(const char *path) {
     struct vnpu_attached attached;
 
     if (vnpu_region_attach(path, &attached) != NULL)
         return false;
-    bool lives = vnpu_limiter_lives(path, &attached);
+    bool lives = answers(path, &attached);
     vnpu_unmap(&attached.mapping);
     return lives;
 }
@@ -36,8 +60,10 @@ static void guard(const struct settings *settings, int ready);
 /* A process of its own, so that the kernel's word on the limiter is a lock that this one never held. One that finds
  * itself without a guardian gives its lock back and becomes the guardian of another. */
 static pid_t spawn(const struct settings *settings, struct vnpu_attached *held, int ready) {
+    pid_t guardian = getpid();
     pid_t child = fork();
 
+    VNPU_FAULT(child != 0 ? "guardian-spawned" : "limiter-born");
     if (child != 0)
         return child;
     /* The guardian's lock is the guardian's alone. */
@@ -45,30 +71,38 @@ static pid_t spawn(const struct settings *settings, struct vnpu_attached *held, 
     if (ready >= 0)
         close(ready);
     prctl(PR_SET_NAME, "vnpu-limiter");
-    enum ending ending = run_limiter(settings, true);
+    enum ending ending = run_limiter(settings, guardian);
     if (ending == GUARDIAN_LOST)
         guard(settings, -1);
     _exit(ending == STOPPED ? EXIT_DONE : ending == SUPERSEDED ? EXIT_NO : EXIT_SYSTEM);
 }
 
-enum start { UP, NOT_UP, STOPPED_AT_ONCE };
+enum start { UP, NOT_UP, STOPPED_AT_ONCE, NOBODY_THERE };
 
-/* Waits for the limiter of this region, be it ours or one that was faster. */
+/* Waits for the limiter of this region, be it ours or one that was faster. That one may have been dying: then nobody is
+ * there, and another attempt is due. */
 static enum start comes_up(const char *path, pid_t limiter, struct vnpu_attached *attached) {
     uint64_t deadline = vnpu_now_us() + (uint64_t)READY_MS * 1000;
+    bool was_slower = false;
     int status = 0;
 
     while (vnpu_now_us() < deadline) {
+        bool kept = false;
+
         if (vnpu_region_attach(path, attached) == NULL) {
             if (vnpu_limiter_lives(path, attached))
                 return UP;
+            kept = vnpu_lock_held(attached->mapping.descriptor, VNPU_LOCK_KEEPER);
             vnpu_unmap(&attached->mapping);
         }
+        if (was_slower && !kept)
+            return NOBODY_THERE;
         if (waitpid(limiter, &status, WNOHANG) == limiter) {
             if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_DONE)
                 return STOPPED_AT_ONCE;
             if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_NO)
                 return NOT_UP;
+            was_slower = true;
         }
         vnpu_sleep_us(LOOK_US);
     }
@@ -85,17 +119,27 @@ static void tell_ready(int *ready) {
     *ready = -1;
 }
 
-/* Returns when the limiter of this region ended, whoever started it; true when there is nothing left to guard. The
- * guardian's lock stays, so that whoever stops a container in the middle of a restart finds somebody to ask. */
-static bool watch(struct vnpu_attached *attached, int *ready) {
+/* Returns when the limiter of this region ended, be it the child or one that another guardian started. Its lock is
+ * never taken for that: a guardian that is stopped just then would look like a limiter. */
+static void wait_for_end(int descriptor, pid_t child) {
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        ;
+    while (vnpu_lock_held(descriptor, VNPU_LOCK_LIMITER))
+        vnpu_sleep_us(END_LOOK_US);
+}
+
+/* Returns when the limiter ended; true when there is nothing left to guard. The guardian's lock stays, so that whoever
+ * stops a container in the middle of a restart finds somebody to ask. */
+static bool watch(struct vnpu_attached *attached, pid_t child, int *ready) {
     int descriptor = attached->mapping.descriptor;
 
     if (!vnpu_lock_try(descriptor, VNPU_LOCK_GUARDIAN))
         return true;
+    VNPU_FAULT("guardian-locked");
     vnpu_store(&attached->region->guardian_pid, (int32_t)getpid());
     tell_ready(ready);
-    vnpu_lock_wait(descriptor, VNPU_LOCK_LIMITER);
-    vnpu_unlock(descriptor, VNPU_LOCK_LIMITER);
+    wait_for_end(descriptor, child);
+    VNPU_FAULT("guardian-alone");
     return vnpu_load(&attached->region->stop) != 0;
 }
 
@@ -127,7 +171,7 @@ static bool guard_once(const struct settings *settings, struct vnpu_attached *he
         let_go_of(held);
         *held = attached;
     }
-    if (start == UP ? !watch(held, ready) : start == NOT_UP && *ready < 0)
+    if (start == UP ? !watch(held, limiter, ready) : start == NOBODY_THERE || (start == NOT_UP && *ready < 0))
         return held->region == NULL || vnpu_load(&held->region->stop) == 0;
     part_from(settings->region_path, limiter);
     return false;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "atomics.h"
+#include "fault.h"
 #include "limiter.h"
 #include "vnpu/names.h"
 
@@ -80,6 +81,7 @@ static bool find_place(struct tenancy *tenancy, uint32_t old, uint64_t key) {
 
 static void move_in(struct vnpu_tenant *tenant, const struct vnpu_region *region, const struct vnpu_card *card) {
     vnpu_store(&tenant->key, 0);
+    VNPU_FAULT("moving-in");
     vnpu_store_relaxed(&tenant->virtual_us, 0);
     vnpu_store_relaxed(&tenant->held_us, 0);
     vnpu_store_relaxed(&tenant->wanted_us, 0);
@@ -100,6 +102,7 @@ static bool join(struct vnpu_region *region, struct vnpu_card *card, struct tena
     }
     if (vnpu_load(&tenancy->tenant->key) != region->key)
         move_in(tenancy->tenant, region, card);
+    VNPU_FAULT("moved-in");
     vnpu_store(&card->tenant_key, region->key);
     vnpu_store(&card->tenant, (uint32_t)(tenancy->tenant - tenancy->registry->tenants));
     return true;

@@ -1,5 +1,10 @@
-/* Points inside critical sections at which a test kills or stops the process: VNPU_FAULT=<point>:<kill|stop>:<pass>.
- * Only in builds for tests; elsewhere a point is nothing. */
+/* Points inside critical sections at which a test kills or stops the process. Only in builds for tests; elsewhere a
+ * point is nothing.
+ *
+ *     VNPU_FAULT=<point>:<kill|stop>:<pass>    this process, when it passes the point for that time
+ *     VNPU_FAULTS=<directory>                  the first process that passes <point> while the directory has a file of
+ *                                              that name: it takes the file away, and dies or, where the file says
+ *                                              "pause", stands still for a while */
 #ifndef VNPU_FAULT_H
 #define VNPU_FAULT_H
 

@@ -14,7 +14,7 @@ import pytest
 
 from interceptor import region
 from tests.support import native
-from tests.support.containers import PATIENCE_S, Container, alive, eventually, kill
+from tests.support.containers import PATIENCE_S, Container, alive, eventually, kill, stopped
 from vnpu import names
 from vnpu.errors import InputError
 
@@ -388,3 +388,51 @@ def test_a_stop_in_the_middle_of_a_restart_is_a_stop(container: Container) -> No
             assert eventually(container.lives)
         assert eventually(lambda pid=guardian: not alive(pid), within_s=5)
         assert not container.region_path.exists()
+
+
+def test_a_guardian_that_dies_is_replaced_before_the_next_round(container: Container) -> None:
+    """Else limiter and guardian that die seconds after each other would leave nobody."""
+    slow = {"VNPU_TEST_TICK_MS": "10000"}
+    started = subprocess.run([native.limiter_with_faults(), "start"], env=container.env | slow, check=False)
+    assert started.returncode == 0
+    try:
+        for _ in range(3):
+            _, guardian = container.pids()
+            kill(guardian)
+            assert eventually(lambda old=guardian: container.pids()[1] != old and container.lives())
+            limiter, _ = container.pids()
+            kill(limiter)
+            assert eventually(lambda old=limiter: container.pids()[0] != old and container.lives())
+    finally:
+        container.limiter("stop")
+
+
+def test_a_start_right_after_both_were_killed_is_no_second_start(container: Container) -> None:
+    with container.running():
+        for _ in range(5):
+            limiter, guardian = container.pids()
+            kill(guardian, signal.SIGSTOP)
+            kill(limiter)
+            kill(guardian)
+
+            assert container.limiter("start").returncode == 0
+            assert eventually(lambda old=limiter: container.pids()[0] != old and container.lives())
+            assert eventually(lambda old=guardian: container.pids()[1] != old and alive(container.pids()[1]))
+
+
+def test_a_guardian_that_is_stopped_after_its_limiter_died_is_none(container: Container) -> None:
+    fault = {"VNPU_FAULT": "guardian-alone:stop:1"}
+    started = subprocess.run([native.limiter_with_faults(), "start"], env=container.env | fault, check=False)
+    assert started.returncode == 0
+    limiter, guardian = container.pids()
+    try:
+        kill(limiter)
+        assert eventually(lambda: stopped(guardian))
+        assert not container.lives()
+
+        assert container.limiter("start").returncode == 0
+        assert container.lives()
+        assert container.pids()[0] != limiter
+    finally:
+        kill(guardian)
+        container.limiter("stop")

@@ -129,6 +129,10 @@ def alive(pid: int) -> bool:
         return False
 
 
+def stopped(pid: int) -> bool:
+    return _state(pid) == "T"
+
+
 def kill(pid: int, number: int = signal.SIGKILL) -> None:
     assert pid > 1, "only processes that a test started"
     os.kill(pid, number)
@@ -137,4 +141,4 @@ def kill(pid: int, number: int = signal.SIGKILL) -> None:
 def freeze(pid: int) -> None:
     """Stops a process; what it was doing when the signal was sent is done."""
     kill(pid, signal.SIGSTOP)
-    assert eventually(lambda: _state(pid) == "T")
+    assert eventually(lambda: stopped(pid))

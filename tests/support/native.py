@@ -90,6 +90,13 @@ def limiter(arch: str = "x86_64") -> Path:
     return path
 
 
+def limiter_with_faults() -> Path:
+    """The limiter with named points for faults, and a round that can be of another length."""
+    path = BUILD / "testing" / "x86_64" / "limiter"
+    made(str(path))
+    return path
+
+
 def unit(name: str, flavour: str = "x86_64") -> list[str]:
     """The command of a test program for a machine, or with the sanitizer ``thread`` or ``address``."""
     if flavour in {"thread", "address"}:

@@ -32,10 +32,23 @@ PAGES = 24 * 256
 """The most that one allocation asks for: two dozen of them fill the quota."""
 KERNEL_US = 50
 POINTS = ("slot-settling", "slot-claimed", "asked", "reserved", "releasing", "handed-over", "closed", "passing")
+LIMITER_POINTS = (
+    "limiter-born",
+    "file-made",
+    "file-named",
+    "region-locked",
+    "taking-over",
+    "moving-in",
+    "moved-in",
+    "limiter-ready",
+    "limiter-round",
+    "mirror-open",
+)
+GUARDIAN_POINTS = ("guardian-spawned", "guardian-locked", "guardian-alone")
 LONGEST_WAIT_S = 2.0
 """Nobody waits for the dead longer than 1 s; the same again is for dozens of processes that share two processors."""
-GUARDED_AGAIN_S = 5.0
-"""Within this a limiter whose guardian was killed has another one, and a guardian another limiter."""
+GUARDED_AGAIN_S = 1.0
+"""How long limiter and guardian are left alone after one of them was killed, so that it has another."""
 ENDLESS_MS = 10**9
 
 
@@ -84,6 +97,8 @@ class Cell:
         )
         self.processes: list[int] = []
         self.keepers_harmed_s = 0.0
+        self.faults = container.own / "faults"
+        self.faults.mkdir()
 
     def ask(self, command: str) -> str:
         assert self.shell.stdin is not None
@@ -93,8 +108,9 @@ class Cell:
         return self.shell.stdout.readline().strip()
 
     def start_limiter(self) -> None:
-        answer = self.ask(f"{native.limiter()} start; echo $?")
-        assert answer == "0", answer
+        """As often as it takes: it may die at a point that is armed."""
+        command = f"VNPU_FAULTS={self.faults} {native.limiter_with_faults()} start 2>/dev/null; echo $?"
+        assert eventually(lambda: self.ask(command) == "0")
 
     def born(self, chance: random.Random) -> int:
         """A process that works without end, and may die or stop at a named point."""
@@ -115,7 +131,7 @@ class Cell:
         self.ask(f"kill -s {name} {' '.join(map(str, pids))} 2>/dev/null; echo")
 
     def strike(self, chance: random.Random) -> int:
-        """One event: the death or the stop of a moment of a process or a keeper; how many keepers were killed."""
+        """One event: the death or the stop of a moment of a process or a keeper; how many keepers that killed."""
         if chance.random() < 0.1 and time.monotonic() > self.keepers_harmed_s + GUARDED_AGAIN_S:
             self.keepers_harmed_s = time.monotonic()
             return self.strike_keepers(chance)
@@ -129,16 +145,29 @@ class Cell:
 
     def strike_keepers(self, chance: random.Random) -> int:
         limiter, guardian = self.container.pids()
+        point = chance.choice([*LIMITER_POINTS, *GUARDIAN_POINTS, None])
         victims = chance.choice([[limiter], [guardian], [limiter, guardian], []])
-        if not victims:
+        self.disarm()
+        if point is not None:
+            self.arm(point, chance.choice(["kill", "pause"]))
+        if victims:
+            self.signal("KILL", *victims)
+        else:
             self.pause(chance, chance.choice([limiter, guardian]))
-            return 0
-        self.signal("KILL", *victims)
-        if len(victims) == 2:
-            # One that starts while the killed one still holds its lock finds nothing to do.
-            eventually(lambda: not self.container.lives())
+        # One of them brings the other back; where both may have died somebody has to start them.
+        if point in GUARDIAN_POINTS or (guardian in victims and (limiter in victims or point is not None)):
             self.start_limiter()
         return len(victims)
+
+    def arm(self, point: str, action: str) -> None:
+        """The first keeper that comes to the point dies there, or stands still for a while."""
+        fault = self.faults / f".{point}"
+        fault.write_text(action)
+        fault.rename(self.faults / point)
+
+    def disarm(self) -> None:
+        for fault in self.faults.iterdir():
+            fault.unlink(missing_ok=True)
 
     def pause(self, chance: random.Random, pid: int) -> None:
         self.signal("STOP", pid)
@@ -156,6 +185,7 @@ class Cell:
 
     def end(self) -> None:
         self.end_processes()
+        self.disarm()
         self.ask(f"{native.limiter()} stop; echo")
         assert self.shell.stdin is not None
         assert self.shell.stdout is not None

@@ -140,7 +140,7 @@ struct vnpu_region {
     uint32_t slots_used; /* no slot at or above this index was ever claimed */
     int32_t limiter_pid; /* for people alone */
     int32_t guardian_pid;
-    uint32_t reserved;
+    uint32_t rounds; /* of the limiter's: one that lives goes on to the next when `stop` is woken */
     char registry_dir[256];
     char mirror_path[256];
     uint8_t unused[176];
