@@ -57,7 +57,6 @@ def _check(cluster: Cluster, place: Place, address: tuple[str, int] | None) -> i
 def _keep(cluster: Cluster, place: Place, options: argparse.Namespace) -> int:
     from certs.keep import Log, Replica  # noqa: PLC0415 - the same
 
-    signal.signal(signal.SIGTERM, _end)
     replica = Replica(
         cluster,
         place,
@@ -69,6 +68,7 @@ def _keep(cluster: Cluster, place: Place, options: argparse.Namespace) -> int:
     )
     replica.start()
     if options.command == "keep":
+        signal.signal(signal.SIGTERM, _end)
         _for_ever(replica)
         return 0
     return _until_done(replica, options.within_seconds)

@@ -162,7 +162,8 @@ class Replica:
             return
         pair = to_serve(self._served, view)
         if pair is None:
-            self.log.say("warning", "nothing is served before API servers have surely seen the CA that signed it")
+            if view.trust is not None:
+                self.log.say("warning", "nothing is served before API servers have surely seen the CA that signed it")
         elif self._served is None or pair.pair != self._served.pair:
             folders.store(self.folder, pair, self._remembered)
             self._served = pair

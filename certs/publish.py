@@ -199,7 +199,8 @@ def _write_secret(cluster: Cluster, place: Place, secret: Object | None, data: d
         "apiVersion": SECRETS.api_version,
         "kind": SECRETS.kind,
         "metadata": metadata,
-        "type": CERTIFICATES_TYPE,
+        # A type cannot be changed. The chart makes an empty Secret of another one, so that Helm removes it in the end.
+        "type": CERTIFICATES_TYPE if secret is None else secret["type"],
         "data": {name: base64.b64encode(value).decode() for name, value in data.items()},
     }
     if secret is None:
@@ -216,7 +217,7 @@ def _data(secret: Object, place: Place) -> dict[str, bytes]:
     """
     kind, owner = secret.get("type"), (secret["metadata"].get("labels") or {}).get(OWNER_LABEL)
     data: dict[str, str] = secret.get("data") or {}
-    if kind != CERTIFICATES_TYPE or owner != CERTIFICATES_OWNER:
+    if owner != CERTIFICATES_OWNER:
         raise ForeignSecretError(
             f"Secret {place.namespace}/{place.secret} is not ours: type {kind}, {OWNER_LABEL}: {owner}, with "
             f"{few(sorted(data)) or 'no data'}; it is left alone. "

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -207,7 +207,7 @@ def pairs() -> tuple[Pair, ...]:
     return (*authorities, *(make_serving(one, dns_names=NAMES, now=START) for one in authorities))
 
 
-@settings(max_examples=settings.default.max_examples * 2 // 5, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(max_examples=settings.default.max_examples * 2 // 5)
 @given(st.data())
 def test_it_comes_to_rest_from_any_secret_and_any_bundle(pairs: tuple[Pair, ...], data: st.DataObject) -> None:
     parts = [b"", b"rubbish", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"]
@@ -227,10 +227,10 @@ def test_it_comes_to_rest_from_any_secret_and_any_bundle(pairs: tuple[Pair, ...]
     replicas[0].served = read_pair(served.certificate, served.key) if served is not None else None
     rounds(cluster, replicas, SETTLE)
     settled(cluster, replicas)
-    assert len(set(cluster.signers)) <= 2
+    assert len(set(cluster.signers)) <= 1, "never does a second CA win"
 
 
-@settings(max_examples=settings.default.max_examples // 4, stateful_step_count=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=settings.default.max_examples // 8, stateful_step_count=40)
 class Interleaved(RuleBasedStateMachine):
     """Replicas in any order, with failures, restarts, lost Secrets and time: no call fails, and it comes to rest."""
 
