@@ -21,8 +21,10 @@ from interceptor.device_plugin.host import Host
 from interceptor.device_plugin.plugin import HEALTH_S, Plugin, Setup
 from interceptor.npu_smi import NpuSmi
 from vnpu import documents, kube, names
+from vnpu.command_line import Parser, UsageError
 from vnpu.configuration import read_chips
 from vnpu.errors import InputError, VnpuError
+from vnpu.terminal import complain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,16 +39,15 @@ _HARD: Final = "hard"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns its exit code."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
-    if not options.node:
-        parser.error("--node is needed, or NODE_NAME in the environment")
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
+        options = _parser().parse_args(arguments)
+        if not options.node:
+            raise UsageError("--node is needed, or NODE_NAME in the environment")
         host = Host(options.host_root, options.core_version, elf.this_machine())
         plugin = Plugin(_setup(options, host), host, kube.connect(kubeconfig=options.kubeconfig, agent="vnpu-node"))
     except VnpuError as error:
-        sys.stderr.write(f"device_plugin: {error}\n")
+        complain(f"device_plugin: {error}")
         return UNUSABLE
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: plugin.stop())
@@ -107,7 +108,7 @@ def _from_npu_smi(command: tuple[str, ...]) -> Machine:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m interceptor.device_plugin", description="Offer this node's NPUs to kubelet and the cluster."
     )
     add: Any = parser.add_argument
