@@ -35,6 +35,11 @@ helm: setup
 chart-readme: setup
 	$(BIN)/python -m tests.support.chart_readme
 
+# The steps of Containerfile, run for real without a container engine, and the programs in what comes out. Needs root.
+.PHONY: image-check
+image-check: setup
+	$(BIN)/python -m tests.support.image
+
 # Against a real API server: the one that KUBECONFIG names, else etcd and kube-apiserver from KUBEBUILDER_ASSETS.
 .PHONY: test-cluster
 test-cluster: setup

@@ -218,8 +218,9 @@ VOLCANO_SOFT_SINCE: Final = "1.16"
 
 # ---- Certificates
 
-OWNER_LABEL: Final = "app.kubernetes.io/managed-by"
+OWNER_LABEL: Final = "huawei.com/vnpu-owner"
+"""Not ``app.kubernetes.io/managed-by``, which Helm sets to its own name on what a chart makes."""
 CERTIFICATES_OWNER: Final = "vnpu-certs"
 """The value of :data:`OWNER_LABEL` on the Secret that ``certs`` keeps, and who has written what it writes."""
 CERTIFICATES_TYPE: Final = "kubernetes.io/tls"
-"""Of that Secret."""
+"""Of that Secret, where it is not there already."""

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from tests.support import helm
+from vnpu import names
 
 GOLDEN: Final = yaml.safe_load((Path(__file__).parent / "rbac.yaml").read_text())
 KNOWN: Final = {
@@ -70,3 +71,9 @@ def test_no_pod_has_a_token_that_it_does_not_use() -> None:
     for account in helm.template(4, helm.VALUE_SETS["default"]).kind("ServiceAccount"):
         if account["metadata"]["name"] == "vnpu-webhook":
             assert account["automountServiceAccountToken"] is False
+
+
+def test_the_secret_is_made_empty_and_is_the_programs() -> None:
+    (secret,) = helm.template(4, helm.VALUE_SETS["default"]).kind("Secret")
+    assert secret["metadata"]["labels"][names.OWNER_LABEL] == names.CERTIFICATES_OWNER
+    assert not {"data", "stringData"} & set(secret)

@@ -22,3 +22,15 @@ env:
   - name: NODE_NAME
     valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
 {{- end -}}
+
+{{- /*
+Each of the three needs it. The installer writes below the host's /usr/local, which SELinux allows to no other container,
+and reads the mounts of all processes to see which version is still in use, which AppArmor forbids others. Device plugin
+and exporter open /dev/davinci* through the driver's library, and the plugin switches device-share.
+*/ -}}
+{{- define "vnpu.node.privileged" -}}
+securityContext:
+  runAsUser: 0
+  privileged: true
+  readOnlyRootFilesystem: true
+{{- end -}}
