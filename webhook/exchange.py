@@ -60,7 +60,8 @@ class Exchange:
         self.method: str = self._request.method
         fields = dict(self._request.headers)
         try:
-            self.length = wire.body_length(fields.get("CONTENT-LENGTH", "0"), fields.get("TRANSFER-ENCODING"))
+            length = fields.get("CONTENT-LENGTH", None if self.method == "POST" else "0")
+            self.length = wire.body_length(length, fields.get("TRANSFER-ENCODING"))
             self.refused = False
         except wire.UnreadableError:
             self.length = 0

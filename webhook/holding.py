@@ -90,19 +90,16 @@ class Holding:
             self._poll.modify(descriptor, wants)
         self._polled[descriptor] = wants
 
-    def grown(self, connection: Connection) -> None:
-        """Count the bytes of a body that is coming; at the bound the connection with the most goes."""
+    def grown(self, connection: Connection) -> Connection | None:
+        """Count the bytes of a body that is coming; at the bound, the connection that should go: the one with most."""
         if connection.phase is not Phase.BODY:
-            return
+            return None
         size = len(connection.received)
         self._bytes += size - self._sizes.get(connection, 0)
         self._sizes[connection] = size
-        while self._bytes > MOST_BYTES:
-            largest = max(self._phases[Phase.BODY], key=lambda each: self._sizes.get(each, 0), default=None)
-            if largest is None:
-                return
-            self._metrics.shed(Shed.MEMORY)
-            self.close(largest)
+        if self._bytes <= MOST_BYTES:
+            return None
+        return max(self._phases[Phase.BODY], key=lambda each: self._sizes.get(each, 0))
 
     def has_room(self, now: float) -> bool:
         """Whether another connection may be held, after one has made room where there was none."""

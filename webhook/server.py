@@ -142,6 +142,7 @@ def _settings(options: Options, listener: socket.socket, ready: dict[str, str | 
         # On a disk the heartbeat of a worker would wait for the disk; a read-only root has no other place.
         "worker_tmp_dir": str(_MEMORY_FOLDER) if os.access(_MEMORY_FOLDER, os.W_OK) else None,
         "forwarded_allow_ips": "",
+        "header_map": "refuse",  # Content_Length is no Content-Length, but some may take it for one
         "control_socket_disable": True,
         "logger_class": _Log,
         "errorlog": None,

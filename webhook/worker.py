@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _TURN_S: Final = 0.5
 """How often the loop wakes up at least: to tell the master that it lives, and to see whether the master does."""
-_BUSY_S: Final = 0.25
+_BUSY_S: Final = 0.4
 _ACCEPTED_PER_TURN: Final = 64
 _TURNED_AWAY_PER_TURN: Final = 1024
 _RECORDS_PER_TURN: Final = 16
@@ -219,8 +219,10 @@ class Worker(GunicornWorker):  # type: ignore[misc]
         for _ in range(_RECORDS_PER_TURN):
             if not connection.receive():
                 return
-            self._holding.grown(connection)
-            if self._holding.find(connection.fileno()) is None or self._use(connection):
+            if (largest := self._holding.grown(connection)) is not None:
+                self._turn_away(Shed.MEMORY)
+                self._advance(largest, partial(self._send, data=exchange.busy(close=True), keep=False))
+            if largest is connection or self._use(connection):
                 return
 
     def _use(self, connection: Connection) -> bool:
