@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import cffi
 
-from interceptor.devices import Device, DevicesError, Machine, machine_of, uuid_of
+from interceptor.devices import Device, DevicesError, Machine, Usage, machine_of, uuid_of
 
 _PROTOTYPES: Final = """
 struct dcmi_chip_info {
@@ -21,6 +21,24 @@ struct dcmi_chip_info {
     unsigned int aicore_cnt;
 };
 struct dcmi_die_id { unsigned int soc_die[5]; };
+struct dcmi_hbm_info {
+    unsigned long long memory_size;
+    unsigned int freq;
+    unsigned long long memory_usage;
+    int temp;
+    unsigned int bandwith_util_rate;
+};
+struct dcmi_get_memory_info_stru {
+    unsigned long long memory_size;
+    unsigned long long memory_available;
+    unsigned int freq;
+    unsigned long hugepagesize;
+    unsigned long hugepages_total;
+    unsigned long hugepages_free;
+    unsigned int utiliza;
+    unsigned char reserved[60];
+};
+struct dcmi_proc_mem_info { int proc_id; unsigned long proc_mem_usage; };
 int dcmi_init(void);
 int dcmi_get_driver_version(char *version, unsigned int length);
 int dcmi_get_card_list(int *count, int *cards, int length);
@@ -30,11 +48,19 @@ int dcmi_get_device_phyid_from_logicid(unsigned int logic, unsigned int *physica
 int dcmi_get_device_chip_info(int card, int device, struct dcmi_chip_info *info);
 int dcmi_get_device_health(int card, int device, unsigned int *health);
 int dcmi_get_device_die_v2(int card, int device, int type, struct dcmi_die_id *die);
+int dcmi_get_device_hbm_info(int card, int device, struct dcmi_hbm_info *info);
+int dcmi_get_device_memory_info_v3(int card, int device, struct dcmi_get_memory_info_stru *info);
+int dcmi_get_device_utilization_rate(int card, int device, int type, unsigned int *rate);
+int dcmi_get_device_resource_info(int card, int device, struct dcmi_proc_mem_info *processes, int *count);
 """
 _MOST_CARDS: Final = 64
 _VERSION_LENGTH: Final = 64
 _VDIE: Final = 1
 _HEALTHS: Final = {1: "a minor alarm", 2: "a major alarm", 3: "a critical alarm"}
+_AI_CORES: Final = 2
+_MOST_PROCESSES: Final = 1024
+"""Room for more than any driver lists, for the call is not told how much there is."""
+_MIB: Final = 1 << 20
 _GONE: Final = 0xFFFFFFFF
 """Health of a chip that the driver lost, or that has not started."""
 
@@ -88,6 +114,35 @@ class Dcmi:
         for card in cards[0 : min(count[0], _MOST_CARDS)]:
             self._add_card(card, devices, faults)
         return machine_of("dcmi", _text(version), devices, faults)
+
+    def usage(self, card: int, device: int) -> Usage:
+        """What a chip is used for now.
+
+        Raises:
+            DevicesError: the driver does not tell.
+        """
+        rate = _ffi().new("unsigned int *")
+        processes = _ffi().new("struct dcmi_proc_mem_info[]", _MOST_PROCESSES)
+        count = _ffi().new("int *")
+        try:
+            total, used = self._memory(card, device)
+            self._call("dcmi_get_device_utilization_rate", card, device, _AI_CORES, rate)
+            self._call("dcmi_get_device_resource_info", card, device, processes, count)
+        except _CallError as error:
+            raise DevicesError(f"chip {device} of card {card}: {error}") from error
+        listed = processes[0 : max(0, min(count[0], _MOST_PROCESSES))]
+        held = {process.proc_id: process.proc_mem_usage for process in listed}
+        return Usage(total, used, min(rate[0], 100), held)
+
+    def _memory(self, card: int, device: int) -> tuple[int, int]:
+        """Bytes of a chip, and those that are used: of its high-bandwidth memory where it has any."""
+        high = _ffi().new("struct dcmi_hbm_info *")
+        self._call("dcmi_get_device_hbm_info", card, device, high)
+        if high.memory_size:
+            return high.memory_size * _MIB, high.memory_usage * _MIB
+        low = _ffi().new("struct dcmi_get_memory_info_stru *")
+        self._call("dcmi_get_device_memory_info_v3", card, device, low)
+        return low.memory_size * _MIB, (low.memory_size - min(low.memory_available, low.memory_size)) * _MIB
 
     def _add_card(self, card: int, devices: list[Device], faults: list[str]) -> None:
         numbers = _ffi().new("int[3]")

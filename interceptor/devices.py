@@ -16,7 +16,7 @@ from vnpu.errors import ConfigError, VnpuError, item
 from vnpu.fields import Fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 _VERSION: Final = re.compile(r"(\d{1,4})\.(\d{1,4})", re.ASCII)
@@ -65,6 +65,23 @@ class Machine:
     driver: str
     devices: tuple[Device, ...]
     faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one chip is used for at one moment.
+
+    Attributes:
+        memory: bytes that it has.
+        used: bytes that are used, by whomever.
+        busy: percent of its AI cores' time.
+        processes: bytes that each process holds, by its pid on the host.
+    """
+
+    memory: int
+    used: int
+    busy: int
+    processes: Mapping[int, int]
 
 
 def discover(sources: Sequence[Callable[[], Machine]]) -> Machine:

@@ -190,6 +190,22 @@ def read_registry(path: Path) -> Registry:
     )
 
 
+def read_upstream(path: Path) -> tuple[int, ...]:
+    """Bytes that are used of each card, from a file of upstream's library; ours begins with the same layout.
+
+    Raises:
+        InputError: it is too short to be one.
+        OSError: it cannot be read.
+    """
+    content = _content(path)
+    size = ffi().offsetof("struct vnpu_mirror", "magic")
+    if len(content) < size:
+        raise InputError(str(path), len(content), f"a file of at least {size} bytes is allowed")
+    view = ffi().from_buffer("struct vnpu_mirror *", content.ljust(ffi().sizeof("struct vnpu_mirror"), b"\0"))
+    active = [process for process in view.processes if process.active]
+    return tuple(sum(process.memory[card] for process in active) for card in range(constant("UPSTREAM_CARDS")))
+
+
 def read_mirror(path: Path) -> Mirror:
     """The mirror at ``path``: the part that follows upstream's.
 

@@ -1,0 +1,128 @@
+"""``python -m interceptor.exporter``: serve this node's figures at ``/metrics``, until a signal ends it.
+
+Exit codes: 0 ended by a signal; 2 bad usage, or a file or port that cannot be used, with one line on standard error.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socketserver
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import make_wsgi_app
+
+from interceptor import dcmi, host_root
+from interceptor.exporter.node import Driver, Pods
+from interceptor.exporter.scrape import Scrape
+from vnpu import kube, names
+from vnpu.command_line import Parser
+from vnpu.configuration import read_chips
+from vnpu.errors import VnpuError
+from vnpu.terminal import complain
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+UNUSABLE: Final = 2
+
+_IDLE_S: Final = 5.0
+_MOST_REQUESTS: Final = 16
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = _IDLE_S
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's own name
+        """Say nothing: scrapes come all day."""
+
+
+class _Server(socketserver.ThreadingMixIn, WSGIServer):
+    """Answers a few requests at a time, and closes what comes beyond: a silent client takes no memory."""
+
+    daemon_threads = True
+    _room = threading.BoundedSemaphore(_MOST_REQUESTS)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._room.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Pass over what clients break off."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns its exit code."""
+    try:
+        options = _parser().parse_args(arguments)
+        logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+        chips, warnings = read_chips(options.device_config)
+        cluster = kube.connect(kubeconfig=options.kubeconfig, agent="vnpu-exporter")
+    except VnpuError as error:
+        complain(f"exporter: {error}")
+        return UNUSABLE
+    for warning in warnings:
+        logging.getLogger("exporter").warning("%s", warning)
+    root: Path = options.host_root
+    libraries = tuple(str(host_root.seen(root, path)) if path.startswith("/") else path for path in names.DCMI_HOST)
+    pods = Pods(chips)
+    driver = Driver(partial(dcmi.source, libraries), root)
+    scrape = Scrape(root, pods, driver)
+    registry = CollectorRegistry()
+    registry.register(scrape)
+    try:
+        server = _Server((options.host, options.port), _Handler)
+    except OSError as error:
+        complain(f"exporter: {options.host}:{options.port}: {error.strerror or error}")
+        return UNUSABLE
+    server.set_app(make_wsgi_app(registry))
+    follower = cluster.follow(kube.PODS, field_selector=f"spec.nodeName={options.node}")
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    threading.Thread(target=pods.follow, args=(follower,), daemon=True).start()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    logging.getLogger("exporter").info("listening on %s:%d", *server.server_address[:2])
+    while not ended.is_set():
+        driver.look()
+        scrape.table()
+        ended.wait(options.interval)
+    server.shutdown()
+    follower.close()
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="python -m interceptor.exporter", description="What the slices of this node are granted and use."
+    )
+    add: Any = parser.add_argument
+    node = os.environ.get("NODE_NAME", "")
+    add("--node", default=node, required=not node, help="name of this node (default: NODE_NAME)")
+    add("--host", default="0.0.0.0", help="address to listen on (default %(default)s)")  # noqa: S104 - Prometheus is elsewhere
+    add("--port", type=int, default=names.EXPORTER_PORT, help="default %(default)s; 0 takes a free one")
+    add("--interval", type=float, metavar="SECONDS", default=5.0, help="between two looks at the driver (%(default)g)")
+    add("--device-config", type=Path, metavar="FILE", help="chip table, in HAMi's format")
+    add("--host-root", type=Path, metavar="DIR", default="/", help="where the host's / is seen (default %(default)s)")
+    add("--kubeconfig", metavar="FILE", help="default: the pod's service account, else KUBECONFIG or ~/.kube/config")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

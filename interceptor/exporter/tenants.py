@@ -1,0 +1,114 @@
+"""Who holds what on this node, as the pods' annotations tell it: no file, no clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from interceptor.device_plugin.answer import mode_of
+from vnpu.containers import containers
+from vnpu.holdings import cards_of
+from vnpu.mode import Mode
+from vnpu.names import allocated, runtime_info
+from vnpu.objects import annotations_of, mapping_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from vnpu.chips import ChipTable
+
+_MIB: Final = 1 << 20
+_FINISHED: Final = ("Succeeded", "Failed")
+_STATUSES: Final = ("initContainerStatuses", "containerStatuses")
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A container's part of one card.
+
+    Attributes:
+        uuid: the card.
+        chip: common word of the chip.
+        index: its place among the container's cards.
+        memory: bytes that were granted.
+        core: percent that was granted, 0 for none of its own.
+    """
+
+    uuid: str
+    chip: str
+    index: int
+    memory: int
+    core: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A container with soft slices.
+
+    Attributes:
+        uid: of its pod.
+        namespace: of its pod.
+        pod: its pod's name.
+        container: its name.
+        runtime_id: what the container engine calls it, ``""`` before it runs.
+        slices: card by card, in the order in which the container sees them.
+    """
+
+    uid: str
+    namespace: str
+    pod: str
+    container: str
+    runtime_id: str
+    slices: tuple[Slice, ...]
+
+
+def tenants(pod: Mapping[str, Any], chips: ChipTable) -> list[Tenant]:
+    """The containers of a pod that have soft slices; none of a pod that has ended.
+
+    Args:
+        pod: the Pod as JSON.
+        chips: the chip table.
+
+    Raises:
+        FieldError: the pod's annotations do not tell.
+    """
+    if mapping_at(pod, "status").get("phase") in _FINISHED:
+        return []
+    slices: dict[str, list[Slice]] = {}
+    for container, found in _slices(pod, chips):
+        slices.setdefault(container, []).append(found)
+    metadata = mapping_at(pod, "metadata")
+    runtime_ids = dict(_runtime_ids(pod))
+    return [
+        Tenant(
+            metadata.get("uid", ""),
+            metadata.get("namespace", ""),
+            metadata.get("name", ""),
+            container,
+            runtime_ids.get(container, ""),
+            tuple(found),
+        )
+        for container, found in slices.items()
+    ]
+
+
+def _slices(pod: Mapping[str, Any], chips: ChipTable) -> Iterator[tuple[str, Slice]]:
+    annotations = annotations_of(pod)
+    uid = mapping_at(pod, "metadata").get("uid", "")
+    for chip in chips:
+        if allocated(chip.common_word) not in annotations and runtime_info(chip.common_word) not in annotations:
+            continue
+        for container in containers(pod):
+            cards = cards_of([pod], uid, container.name, chip)
+            if not cards or mode_of(pod, cards, chip) is not Mode.SOFT:
+                continue
+            for index, card in enumerate(cards):
+                memory = (card.memory_mib or chip.memory_allocatable_mib) * _MIB
+                yield container.name, Slice(card.uuid, chip.common_word, index, memory, card.core)
+
+
+def _runtime_ids(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    status = mapping_at(pod, "status")
+    for section in _STATUSES:
+        for told in status.get(section) or ():
+            yield told["name"], str(told.get("containerID") or "").rpartition("//")[2]
