@@ -7,15 +7,14 @@ line on standard error.
 from __future__ import annotations
 
 import argparse
-import ipaddress
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from vnpu import terminal
 from vnpu.command_line import Parser, UsageError
-from vnpu.errors import VnpuError, shown
-from vnpu.fields import Form
+from vnpu.errors import VnpuError
+from webhook import arguments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,10 +23,10 @@ UNUSABLE: Final = 2
 """Exit code for bad usage or input, as argparse has it."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(given: Sequence[str] | None = None) -> int:
     """Run the command line; returns its exit code."""
     try:
-        options = _parser().parse_args(arguments)
+        options = _parser().parse_args(given)
         if options.command == "preview":
             from webhook import preview  # noqa: PLC0415 - each command loads what it needs
 
@@ -57,27 +56,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="python -m webhook", description="Serve admission reviews over TLS.")
+    arguments.add_address(parser, port=8443)
     parser.add_argument(
-        "--host", default="127.0.0.1", type=_host, help="address or name to listen on (default %(default)s)"
+        "--workers", default=1, type=arguments.positive, metavar="N", help="processes (default %(default)s)"
     )
-    parser.add_argument("--port", default=8443, type=_port, help="0 takes a free one (default %(default)s)")
-    parser.add_argument("--workers", default=1, type=_positive, metavar="N", help="processes (default %(default)s)")
     parser.add_argument(
         "--threads",
         default=4,
-        type=_positive,
+        type=arguments.positive,
         metavar="N",
         help="of each process, for large objects and probes (default %(default)s)",
     )
     parser.add_argument(
         "--drain-seconds",
         default=0,
-        type=_seconds,
+        type=arguments.seconds,
         metavar="N",
         help="how long new connections are served after SIGTERM, while not ready (default %(default)s)",
     )
     _add_certificates(parser)
-    _add_configuration(parser)
+    arguments.add_configuration(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     preview = commands.add_parser(
         "preview",
@@ -87,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     preview.add_argument("files", nargs="+", type=Path, metavar="FILE", help="YAML or JSON, - for standard input")
     # Left out behind the command, an option keeps what was given before it.
-    _add_configuration(preview, default=argparse.SUPPRESS)
+    arguments.add_configuration(preview, default=argparse.SUPPRESS)
     return parser
 
 
@@ -136,43 +134,6 @@ def _certificates(options: argparse.Namespace) -> tuple[str, ...]:
         *("--namespace", options.namespace, "--service", options.service, "--secret", options.secret),
         *("--webhook-configurations", *options.webhook_configurations),
     )
-
-
-def _add_configuration(parser: argparse.ArgumentParser, default: str | None = None) -> None:
-    parser.add_argument("--config", type=Path, metavar="FILE", default=default, help="settings of the webhook, YAML")
-    parser.add_argument(
-        "--device-config", type=Path, metavar="FILE", default=default, help="chip table, in HAMi's format"
-    )
-
-
-def _host(text: str) -> str:
-    """An address, also in the brackets that it has in a URL, or a name."""
-    host = text[1:-1] if text.startswith("[") and text.endswith("]") else text
-    try:
-        return str(ipaddress.ip_address(host))
-    except ValueError:
-        if Form.SUBDOMAIN.fits(text.lower()):
-            return text
-    allowed = "an address or the name of this machine is expected; 0.0.0.0 or :: listens on all of its addresses"
-    raise argparse.ArgumentTypeError(f"{shown(text)}: {allowed}")
-
-
-def _port(text: str) -> int:
-    return _whole(text, 0, 65535)
-
-
-def _seconds(text: str) -> int:
-    return _whole(text, 0, 3600)
-
-
-def _positive(text: str) -> int:
-    return _whole(text, 1, 9999)
-
-
-def _whole(text: str, low: int, high: int) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(high)) and low <= int(text) <= high):
-        raise argparse.ArgumentTypeError(f"{shown(text)}: a whole number from {low} to {high} is allowed")
-    return int(text)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 PATIENCE_S: Final = 20.0
 """For all of a bind; kube-scheduler is configured to wait a little longer."""
+REVIEW_S: Final = 30.0
+"""After this time without a word from the watch, a share that may be bound is to be looked after."""
 _BUSY: Final = "it is being bound already"
 _TRIES: Final = 4
 """Turns that one bind takes while others change its pod all the time."""
@@ -105,7 +107,9 @@ class Binder:
             KubeError: that cannot be told now.
             UnknownError: the same.
         """
-        assumed = self._state.assumed[uid]
+        assumed = self._state.assumed.get(uid)
+        if assumed is None or assumed.stage is not Stage.HELD:
+            return
         pod = assumed.pod
         ticket = tickets.decode(pod.ticket) if pod.ticket else None
         document: Mapping[str, Any] | None
@@ -224,8 +228,6 @@ class Binder:
                 self._state.put_turn(document)
             except NotFound:
                 self._state.drop_turn(node)
-            except AnnotationError as error:
-                raise BindError(str(error)) from error
             if self._state.turn(node).ticket == ticket:
                 return ticket
             self._in_time(deadline, f"others bind to {node} all the time")
@@ -238,7 +240,7 @@ class Binder:
                 yield from turns.settle(self._state, node, ticket, self._clock, deadline)
             if node not in self._state.nodes:
                 raise BindError(f"node {node} is gone")
-            blocker = self._blocker(pod, node)
+            blocker = self._state.turn(node).fault or self._blocker(pod, node)
             if not blocker and self._state.unsettled(node) is None:
                 return
             self._in_time(deadline, blocker or f"others bind to {node} all the time")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from webhook.extender.state import State
 
 _DELETED: Final = "DELETED"
+_OWN: Final = (names.DEVICE_TEXT_PREFIX, names.SOFT_NODE, names.CORDON)
 
 
 class Feed(ABC):
@@ -54,6 +55,14 @@ class Nodes(Feed):
     """Nodes: their cards."""
 
     resource = NODES
+
+    def reduce(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The node without what says nothing about its cards."""
+        metadata = document["metadata"]
+        annotations = metadata.get("annotations") or {}
+        kept = {name: metadata[name] for name in ("name", "uid", "resourceVersion")}
+        kept["annotations"] = {name: text for name, text in annotations.items() if name.startswith(_OWN)}
+        return {"metadata": kept, "status": {"allocatable": (document.get("status") or {}).get("allocatable")}}
 
     def replace(self, reduced: Iterable[Any]) -> None:
         """These nodes are there, and no others."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from vnpu import ledger, names
 from vnpu.annotations import ticket as tickets
+from vnpu.errors import AnnotationError
 from vnpu.fit.index import Index
 from vnpu.objects import annotations_of
 
@@ -73,10 +74,12 @@ class Turn(NamedTuple):
     Attributes:
         version: its resource version, ``""`` where there is none.
         ticket: the last one, None where there never was any.
+        fault: why it cannot be told whose turn it is, so that nothing can be bound there; ``""`` where it can.
     """
 
     version: str
     ticket: Ticket | None
+    fault: str = ""
 
 
 _NOWHERE: Final[frozenset[str]] = frozenset()
@@ -213,16 +216,17 @@ class State:
         return self._turns.get(node, _NO_TURN)
 
     def put_turn(self, document: Mapping[str, Any]) -> None:
-        """A Lease as a watch, or the answer to a call, shows it; an older one than is known changes nothing.
-
-        Raises:
-            AnnotationError: it names no ticket; nothing can be bound there until it does.
-        """
-        node = document["metadata"]["name"].removeprefix(names.TURN_LEASE_PREFIX)
-        version = document["metadata"]["resourceVersion"]
-        ticket = tickets.decode((document.get("spec") or {}).get("holderIdentity"), f"lease of {node}: holderIdentity")
+        """A Lease as a watch, or the answer to a call, shows it; an older one than is known changes nothing."""
+        name, version = document["metadata"]["name"], document["metadata"]["resourceVersion"]
+        node = name.removeprefix(names.TURN_LEASE_PREFIX)
         before = self.turn(node)
         if _older(version, before.version):
+            return
+        path = f"lease {names.TURN_NAMESPACE}/{name}: spec.holderIdentity"
+        try:
+            ticket = tickets.decode((document.get("spec") or {}).get("holderIdentity"), path)
+        except AnnotationError as error:
+            self._turns[node] = Turn(version, before.ticket, str(error))
             return
         self._turns[node] = Turn(version, ticket)
         pod = self._pods.get(ticket.uid)
@@ -235,11 +239,7 @@ class State:
             self._turns[node] = self._turns[node]._replace(version="")
 
     def replace_turns(self, documents: Iterable[Mapping[str, Any]]) -> None:
-        """These Leases are there, and no others.
-
-        Raises:
-            AnnotationError: one names no ticket.
-        """
+        """These Leases are there, and no others."""
         gone = set(self._turns)
         for document in documents:
             self.put_turn(document)

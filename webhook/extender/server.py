@@ -1,0 +1,125 @@
+"""The server: one process of gunicorn, with threads, in plain HTTP: kube-scheduler calls over loopback."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from gunicorn.app.base import BaseApplication
+from gunicorn.glogging import Logger
+
+from vnpu import configuration, kube
+from vnpu.errors import InputError
+from webhook import logs
+from webhook.extender.engine import Engine
+from webhook.extender.metrics import Metrics
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from flask import Flask
+
+    from vnpu.fit.policy import Policy
+
+_THREADS: Final = 64
+"""Each bind that waits for its turn has one."""
+_GRACEFUL_S: Final = 25
+"""For binds that are under way at SIGTERM: they wait 20 s at most."""
+_KEEPALIVE_S: Final = 120
+"""kube-scheduler keeps idle connections for 90 s; closing first would race with its next request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The command line.
+
+    Attributes:
+        host: address or name to listen on.
+        port: TCP port, 0 for a free one.
+        settings: YAML file of the webhook's settings, None for the defaults.
+        device_config: YAML file of the chip table, None for the default table.
+        kubeconfig: None for the service account of the pod, else for what the environment names.
+        policy: of pods whose annotations do not say.
+    """
+
+    host: str
+    port: int
+    settings: Path | None
+    device_config: Path | None
+    kubeconfig: str | None
+    policy: Policy
+
+
+def run(options: Options) -> None:
+    """Serve until SIGTERM or SIGINT; binds that are under way then are finished first.
+
+    One line on standard output tells where: ``{"message": "serving", "url": ...}``; it is ready once the cluster is
+    known, which ``/readyz`` tells.
+
+    Raises:
+        VnpuError: a file cannot be used, or the address cannot be listened on.
+        SystemExit: when the server ends.
+    """
+    logs.set_up()
+    settings, odd = configuration.read_settings(options.settings)
+    chips, warnings = configuration.read_chips(options.device_config)
+    for warning in (*odd, *warnings):
+        logs.LOGGER.warning(warning)
+    cluster = kube.connect(kubeconfig=options.kubeconfig, agent="vnpu-extender")
+    metrics = Metrics()
+    engine = Engine(cluster, settings, chips, options.policy, metrics)
+    listener = _listener(options.host, options.port)
+    host, port = listener.getsockname()[:2]
+    url = f"http://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"http://{host}:{port}"
+    gunicorn = {
+        "bind": f"fd://{listener.detach()}",
+        "worker_class": "gthread",
+        "workers": 1,
+        "threads": _THREADS,
+        "keepalive": _KEEPALIVE_S,
+        "graceful_timeout": _GRACEFUL_S,
+        "control_socket_disable": True,
+        "logger_class": _Log,
+        "errorlog": None,
+        "loglevel": "warning",
+        "proc_name": "vnpu-extender",
+        "post_worker_init": lambda _: logs.LOGGER.info("serving", extra={"fields": {"url": url}}),
+    }
+    _Server(engine, metrics, gunicorn).run()
+
+
+class _Server(BaseApplication):  # type: ignore[misc]
+    def __init__(self, engine: Engine, metrics: Metrics, settings: dict[str, Any]) -> None:
+        self._engine = engine
+        self._metrics = metrics
+        self._settings = settings
+        super().__init__()
+
+    def load_config(self) -> None:
+        for name, value in self._settings.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> Flask:
+        """In the process that serves: only there may threads begin."""
+        from webhook.extender.app import create_app  # noqa: PLC0415 - the process that only watches needs no Flask
+
+        self._engine.start()
+        return create_app(self._engine, self._metrics)
+
+
+class _Log(Logger):  # type: ignore[misc]
+    """gunicorn's own log lines, as JSON among ours."""
+
+    def setup(self, cfg: Any) -> None:
+        super().setup(cfg)
+        self.error_log.propagate = True
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        return socket.create_server(address[:2], family=family)
+    except OSError as error:
+        text = error.strerror or str(error)
+        raise InputError(f"{host}:{port}", text, "a free port on an address of this machine is expected") from error
