@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from certs import folder as folders
 from certs.publish import ForeignSecretError, Place, advance, look, view_of
-from certs.rotation import PROPAGATION, Step, to_serve
+from certs.rotation import PROPAGATION, WRITES, Step, to_serve
 from vnpu.kube import Conflict, Forbidden, Invalid, KubeError
 
 if TYPE_CHECKING:
@@ -53,24 +53,24 @@ class Steadiness:
 
 @dataclass(slots=True)
 class Log:
-    """JSON lines on standard output, like those of the server that starts this process.
-
-    What is said again and again is written once, and again after ten minutes.
-    """
+    """JSON lines on standard output, like those of the server that starts this process."""
 
     _said: dict[str, float] = field(default_factory=dict)
 
     def say(self, level: str, message: str, **fields: Any) -> None:
         """Write one line."""
-        text = json.dumps({"level": level, "message": message, **fields}, default=str)
-        now = time.monotonic()
-        self._said = {one: at for one, at in self._said.items() if now - at < _SAY_AGAIN_S}
-        if text in self._said:
-            return
-        self._said[text] = now
         moment = datetime.now(UTC).isoformat(timespec="milliseconds")
-        sys.stdout.write(f'{{"time": "{moment}", {text[1:]}\n')
+        line = {"time": moment, "level": level, "message": message, **fields}
+        sys.stdout.write(f"{json.dumps(line, default=str)}\n")
         sys.stdout.flush()
+
+    def say_once(self, level: str, message: str, **fields: Any) -> None:
+        """Write one line, but not what was written within the last ten minutes: it is how things are, not news."""
+        now, text = time.monotonic(), json.dumps([level, message, fields], default=str)
+        self._said = {one: at for one, at in self._said.items() if now - at < _SAY_AGAIN_S}
+        if text not in self._said:
+            self._said[text] = now
+            self.say(level, message, **fields)
 
 
 @dataclass(slots=True)
@@ -124,23 +124,23 @@ class Replica:
         except (Conflict, Invalid) as error:
             self._failures += 1
             if self._failures > 1:  # once is a race
-                self.log.say("warning", "somebody else changes the certificates as well", reason=str(error))
+                self.log.say_once("warning", "somebody else changes the certificates as well", reason=str(error))
             return None, self._pause(_RACE_S)
         except (Forbidden, ForeignSecretError) as error:
-            self.log.say("error", "the certificates cannot be kept", reason=str(error), serves=self._serves())
+            self.log.say_once("error", "the certificates cannot be kept", reason=str(error), serves=self._serves())
             return None, _SLOW_S
         except (KubeError, OSError) as error:
             self._failures += 1
-            self.log.say("error", "the certificates cannot be kept for now", reason=str(error), serves=self._serves())
+            self.log.say_once(
+                "error", "the certificates cannot be kept for now", reason=str(error), serves=self._serves()
+            )
             return None, self._pause(1.0)
         if self._failures > 1:
             self.log.say("info", "the certificates are kept again", failures=self._failures)
         self._failures = 0
         if step is Step.ANNOUNCE:
             self.renew = False
-        if step is not Step.SETTLED:
-            level = "error" if step is Step.STUCK else "info"
-            self.log.say(level, step.value, reason=why, secret=f"{self.place.namespace}/{self.place.secret}")
+        self._tell(step, why)
         return step, self._after(step)
 
     def _view(self, found: Found) -> View:
@@ -163,12 +163,22 @@ class Replica:
         pair = to_serve(self._served, view)
         if pair is None:
             if view.trust is not None:
-                self.log.say("warning", "nothing is served before API servers have surely seen the CA that signed it")
+                self.log.say_once(
+                    "warning", "nothing is served before API servers have surely seen the CA that signed it"
+                )
         elif self._served is None or pair.pair != self._served.pair:
             folders.store(self.folder, pair, self._remembered)
             self._served = pair
             ends = pair.certificate.ends.isoformat()
             self.log.say("info", "serves", serial=pair.certificate.serial, notAfter=ends)
+
+    def _tell(self, step: Step, why: str) -> None:
+        if step is Step.SETTLED:
+            return
+        # A caBundle that somebody else keeps changing back is published every few seconds.
+        say = self.log.say if step in WRITES else self.log.say_once
+        secret = f"{self.place.namespace}/{self.place.secret}"
+        say("error" if step is Step.STUCK else "info", step.value, reason=why, secret=secret)
 
     def _serves(self) -> str:
         return "what was served goes on being served" if self._served is not None else "nothing is served yet"

@@ -65,7 +65,8 @@ class Certificate:
     @property
     def serial(self) -> str:
         """As ``openssl x509 -serial`` shows it."""
-        return f"{self.parsed.serial_number:X}"
+        number = self.parsed.serial_number
+        return number.to_bytes((number.bit_length() + 7) // 8).hex().upper()
 
     @property
     def ends(self) -> datetime:

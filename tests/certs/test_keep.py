@@ -222,8 +222,8 @@ class TestLog:
         monkeypatch.setattr(keep.time, "monotonic", lambda: now)
         log = Log()
         for now in (0.0, 10.0, 599.0, 601.0):  # noqa: B007 - the clock reads it
-            log.say("info", "same")
-            log.say("info", "other", number=1)
+            log.say_once("info", "same")
+            log.say_once("info", "other", number=1)
         assert [line["message"] for line in said(capsys)] == ["same", "other"] * 2
 
 
