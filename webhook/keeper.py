@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from webhook import logs
 
@@ -56,7 +57,8 @@ class Keeper:
             self._pause = min(2 * self._pause, _LONGEST_PAUSE_S)
         if now >= self._start_at:
             self._started = now
-            self._process = subprocess.Popen(self._command)  # noqa: S603 - our own program
+            self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE)  # noqa: S603 - our own program
+            threading.Thread(target=_pass_on, args=(self._process.stdout,), name="keeper", daemon=True).start()
 
     def stop(self) -> None:
         """End the process."""
@@ -68,3 +70,10 @@ class Keeper:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def _pass_on(lines: IO[bytes]) -> None:
+    """Its log goes the way of ours: a reader that stalls must not stop the renewal of certificates."""
+    with lines:
+        for line in lines:
+            logs.pass_on(line)

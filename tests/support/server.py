@@ -10,7 +10,7 @@ import ssl
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -18,8 +18,10 @@ from urllib.parse import urlsplit
 
 import requests
 
+from tests.support.traffic import Client
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 TIMEOUT_S = 30
 
@@ -51,15 +53,20 @@ class Server:
         assert parts.port is not None
         return parts.hostname, parts.port
 
-    def workers(self) -> list[int]:
-        """The processes that serve."""
+    def children(self) -> list[int]:
+        """The processes that the master has started."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
         return [int(child) for child in children.split()]
 
-    def metric(self, name: str) -> float:
-        """A number of ``/metrics``, by its name and labels as they stand there."""
-        with self.session() as session:
-            text = session.get(f"{self.url}/metrics", timeout=TIMEOUT_S).text
+    def workers(self) -> list[int]:
+        """Those of them that serve: forked, and so of the same command line."""
+        command = Path(f"/proc/{self.process.pid}/cmdline").read_bytes()
+        return [child for child in self.children() if _command_of(child) == command]
+
+    def metric(self, name: str, host: str | None = None) -> float:
+        """A number of ``/metrics``, by its name and labels as they stand there; ``host`` is the name to verify."""
+        with Client(self.address, self.trust(), host) as client:
+            text = client.get("/metrics").decode()
         return next((float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith(f"{name} ")), 0.0)
 
     def said(self, message: str) -> list[dict[str, Any]]:
@@ -95,6 +102,12 @@ class Server:
         code = self.process.wait(TIMEOUT_S)
         self.reader.join(TIMEOUT_S)
         return code
+
+
+def _command_of(pid: int) -> bytes:
+    with suppress(OSError):  # it ends at this moment
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
 
 
 class Connection:
@@ -140,15 +153,21 @@ class Connection:
 
 
 @contextmanager
-def running(*arguments: str, temporary: Path, ca: Path | None = None, read: bool = True) -> Iterator[Server]:
+def running(
+    *arguments: str,
+    temporary: Path,
+    ca: Path | None = None,
+    read: bool = True,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[Server]:
     """``python -m webhook --port 0`` with further arguments, its temporary files in the given folder.
 
     The CA is that of the server itself, unless the pair is another one's. Without ``read`` nobody reads the log behind
     the ready line before somebody starts the reader.
     """
-    environment = {**os.environ, "TMPDIR": str(temporary)}
+    variables = {**os.environ, "TMPDIR": str(temporary), **(environment or {})}
     command = [sys.executable, "-m", "webhook", "--port", "0", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=variables) as process:
         assert process.stdout is not None
         lines = map(json.loads, iter(process.stdout.readline, b""))
         log: list[dict[str, Any]] = []

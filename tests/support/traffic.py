@@ -45,6 +45,14 @@ class Client:
 
     def call(self, message: bytes) -> tuple[int, bool]:
         """The status of the answer, and whether another call may follow."""
+        status, fields, _ = self._ask(message)
+        return status, fields[b"connection"] != b"close"
+
+    def get(self, path: str) -> bytes:
+        """The body of what stands there."""
+        return self._ask(f"GET {path} HTTP/1.1\r\nHost: webhook\r\n\r\n".encode())[2]
+
+    def _ask(self, message: bytes) -> tuple[int, dict[bytes, bytes], bytes]:
         self.tls.sendall(message)
         received = b""
         while b"\r\n\r\n" not in received:
@@ -52,10 +60,9 @@ class Client:
         head, _, body = received.partition(b"\r\n\r\n")
         lines = head.lower().split(b"\r\n")
         fields = dict(line.split(b": ", 1) for line in lines[1:])
-        left = int(fields[b"content-length"]) - len(body)
-        while left > 0:
-            left -= len(self._more())
-        return int(lines[0].split()[1]), fields[b"connection"] != b"close"
+        while len(body) < int(fields[b"content-length"]):
+            body += self._more()
+        return int(lines[0].split()[1]), fields, body
 
     def _more(self) -> bytes:
         data = self.tls.recv(65536)
