@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench import admission, costs, shares
+from tests.bench import admission, costs, node, shares
 from tests.bench.figure import Effort
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ MEASUREMENTS: Mapping[str, Callable[[Effort], Iterator[Figure]]] = {
     "share_after_soak": shares.soak_figure,
     "ceiling": shares.ceiling_figure,
     "recovery": shares.recovery_figures,
+    "scrape": node.scrape_figure,
 }
 
 
