@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Self
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
     from vnpu.mode import Mode
 
 WHOLE_CORE: Final = 100
@@ -50,6 +52,8 @@ class Node:
         cordoned: UUIDs that take no new slices (annotation ``huawei.com/vnpu-cordon``).
         unsafe: why no new slice may come here, ``""`` where the node is sound. What is unknown counts as occupied.
         hard_because: why no soft slices may live here, for people; it makes no node another one.
+        closed_to: pods that must not come here for other reasons than cards, by :attr:`PodRequest.terms`, with these
+            reasons. A scheduler's extender leaves it empty: kube-scheduler has asked already.
     """
 
     name: str
@@ -58,6 +62,7 @@ class Node:
     cordoned: frozenset[str] = frozenset()
     unsafe: str = ""
     hard_because: str = field(default="", compare=False)
+    closed_to: Mapping[Hashable, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

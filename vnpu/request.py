@@ -21,7 +21,7 @@ from vnpu.mode import Mode, decide
 from vnpu.objects import annotations_of, mapping_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Hashable, Iterable, Mapping
 
     from vnpu.asked import Asked, Found
 
@@ -97,6 +97,7 @@ class PodRequest:
         containers: all of them, init containers and sidecars first, in the order of the pod. Positions count: HAMi's
             device text has a slot for each.
         annotations: the pod's annotations; fit reads policies and card choices from them.
+        terms: stands for what the pod asks of a node beside its cards, see :attr:`vnpu.cards.Node.closed_to`.
     """
 
     namespace: str
@@ -104,6 +105,7 @@ class PodRequest:
     mode: Mode
     containers: tuple[ContainerRequest, ...]
     annotations: Mapping[str, str]
+    terms: Hashable = None
 
     @property
     def asks(self) -> bool:

@@ -54,6 +54,8 @@ def broken_law(
     """The first law that an assignment breaks: cards per container with an NPU, in the order of the pod."""
     if node.unsafe:
         return "the node is unsafe"
+    if pod.terms in node.closed_to:
+        return "the node is not for such pods"
     if pod.mode is Mode.SOFT and not node.soft:
         return "soft slices on a hard node"
     words = {container.slice.chip.common_word for container in pod.containers if container.slice is not None}

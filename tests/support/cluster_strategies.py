@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 CHIPS = (B3, C, P, chip_named("Ascend910B2"), chip_named("Ascend910B4"), chip_named("Ascend910B4-1"))
 CORES = (0, 0, 10, 50, 60, 100)
 PARTS = (8, 4, 3, 2, 1)
+TERMS = ("red", "blue")
+"""What pods may ask of a node beside its cards."""
 
 
 def _mostly(usual: Any, *, rare: Any) -> st.SearchStrategy[Any]:
@@ -49,7 +51,13 @@ def nodes(draw: st.DrawFn, of: Chip, name: str = "n") -> Node:
             )
         )
     cordoned = draw(_mostly((), rare=(cards[0].uuid,)))
-    return Node(name, tuple(cards), soft=draw(_mostly(usual=True, rare=False)), cordoned=frozenset(cordoned))
+    return Node(
+        name,
+        tuple(cards),
+        soft=draw(_mostly(usual=True, rare=False)),
+        cordoned=frozenset(cordoned),
+        closed_to=dict.fromkeys(draw(st.sets(st.sampled_from(TERMS), max_size=1)), "its taint is not tolerated"),
+    )
 
 
 @st.composite
@@ -93,7 +101,8 @@ def pods(draw: st.DrawFn, of: Chip, uuids: tuple[str, ...] = (), mode: Mode = Mo
             kind = draw(st.sampled_from((ContainerKind.INIT, ContainerKind.SIDECAR)))
         wanted = draw(slices(of, mode)) if position == asking or draw(_mostly(usual=True, rare=False)) else None
         containers.append(ContainerRequest(f"c{position}", kind, wanted))
-    return PodRequest("default", "pod", mode, tuple(containers), draw(_annotations(of, uuids)))
+    terms = draw(st.sampled_from((None, None, *TERMS)))
+    return PodRequest("default", "pod", mode, tuple(containers), draw(_annotations(of, uuids)), terms)
 
 
 @st.composite

@@ -6,9 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from vnpu.admission.rules import mutate_pod
+from vnpu.errors import path_of
 from vnpu.fit.answers import Reason, Unplaced
 from vnpu.fit.plan import Workload
+from vnpu.fit.terms import read_terms
 from vnpu.mode import Mode
+from vnpu.objects import mapping_at
 from vnpu.request import PodRequest, pod_request
 
 if TYPE_CHECKING:
@@ -19,8 +22,8 @@ if TYPE_CHECKING:
 
 DEFAULT_NAMESPACE: Final = "default"
 
-_BEYOND_CARDS: Final = ("nodeSelector", "affinity", "topologySpreadConstraints")
-"""What may keep a pod from a node whatever its cards."""
+_NOT_LOOKED_AT: Final = (("affinity", "podAffinity"), ("affinity", "podAntiAffinity"), ("topologySpreadConstraints",))
+"""What may keep a pod from a node because of other pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +43,14 @@ class Batch:
     owner: str = ""
 
     @property
+    def requests(self) -> tuple[PodRequest, ...]:
+        """The pods that admission lets through."""
+        return tuple(pod for pod in self.pods if isinstance(pod, PodRequest))
+
+    @property
     def workloads(self) -> list[Workload]:
         """What is left to place: the gang, or each pod for itself."""
-        pods = tuple(pod for pod in self.pods if isinstance(pod, PodRequest))
+        pods = self.requests
         return [Workload(pods, self.min_available)] if self.min_available else [Workload((pod,)) for pod in pods]
 
 
@@ -71,10 +79,11 @@ def admit(pod: Mapping[str, Any], names: Sequence[str], settings: Settings, chip
     )
     warnings = outcome.warnings
     if request.asks:
+        request = replace(request, terms=read_terms(pod["spec"]))
         warnings += tuple(
-            f"spec.{field}: not looked at, as the plan goes by cards alone"
-            for field in _BEYOND_CARDS
-            if pod["spec"].get(field)
+            f"spec.{path_of(field)}: not looked at, as the plan goes by nodes and cards, not by the pods on them"
+            for field in _NOT_LOOKED_AT
+            if mapping_at(pod["spec"], *field[:-1]).get(field[-1])
         )
     return Batch(tuple(replace(request, name=name) for name in names), warnings=warnings)
 

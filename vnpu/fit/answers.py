@@ -48,6 +48,7 @@ class Reason(StrEnum):
     CARD_INSUFFICIENT_AI_CPU = "CardInsufficientAICPU"
     CARD_CORDONED = "CardCordoned"
     NODE_UNSAFE = "NodeUnsafe"
+    NODE_NOT_ELIGIBLE = "NodeNotEligible"
     GANG_NOT_READY = "GangNotReady"
     REFUSED = "Refused"
 

@@ -147,7 +147,7 @@ class Classes:
     def of(self, node: Node, used: Mapping[str, Use], states: tuple[CardState, ...]) -> NodeClass:
         """The class of a node whose cards are in these states."""
         layout = tuple((card.index, card.network_id) for card in node.cards)
-        key = (node.soft, bool(node.unsafe), layout, states)
+        key = (node.soft, bool(node.unsafe), frozenset(node.closed_to), layout, states)
         found = self._classes.get(key)
         if found is None:
             found = self._classes[key] = NodeClass(states, node_load(node, used), _node_room(node, states))

@@ -301,7 +301,7 @@ class Index:
         return refuse(task, self._roster.at(position), self._roster.used, miss)
 
     def _judge(self, task: Task) -> Judge:
-        key = task.request.mode, task.wants, task.policy
+        key = task.request.mode, task.request.terms, task.wants, task.policy
         if self._clearances != self._roster.clearances:
             self._clearances = self._roster.clearances
             self._judges.clear()

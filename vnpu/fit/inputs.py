@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 
 from vnpu import configuration, documents, ledger
 from vnpu.command_line import UsageError
+from vnpu.errors import few
 from vnpu.fit.nodes import NodeList, running_pods
 from vnpu.fit.report import Planner
+from vnpu.fit.terms import Terms, close
 from vnpu.fit.workloads import Reception
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from vnpu.chips import Chip, ChipTable
     from vnpu.fit.arguments import Options
     from vnpu.ledger import Ledger
@@ -25,7 +29,8 @@ def load(options: Options) -> Planner:
         VnpuError: a file, document or field that cannot be used; the message names it.
     """
     chips, warnings = configuration.read_chips(options.device_config)
-    books = _books(options, chips)
+    nodes = _nodes(options, chips)
+    books = _books(nodes, options, chips)
     settings, notes = configuration.read_settings(options.config)
     reception = Reception(settings, chips)
     batches = []
@@ -33,16 +38,34 @@ def load(options: Options) -> Planner:
         batches.append(reception.take_slices(options.slices, _only_chip(books, chips)))
     for path in options.manifests:
         batches += map(reception.take, documents.read(path))
-    books = replace(books, warnings=(*warnings, *notes, *books.warnings))
+    asked = list(
+        dict.fromkeys(pod.terms for batch in batches for pod in batch.requests if isinstance(pod.terms, Terms))
+    )
+    books = replace(
+        books,
+        nodes=close(books.nodes, nodes.surroundings, asked),
+        warnings=(*warnings, *notes, *books.warnings, *_untold(nodes, asked)),
+    )
     return Planner(books, batches, options.node_policy, options.card_policy)
 
 
-def _books(options: Options, chips: ChipTable) -> Ledger:
+def _untold(nodes: NodeList, asked: Iterable[Terms]) -> Iterator[str]:
+    """What is not looked at because nobody told it."""
+    bare = [node.name for node in nodes.nodes if nodes.surroundings[node.name].labels is None]
+    if bare and any(terms.need_labels for terms in asked):
+        yield f"nodeSelector and node affinity are not looked at on nodes whose labels are not told: {few(bare)}"
+
+
+def _nodes(options: Options, chips: ChipTable) -> NodeList:
     nodes = NodeList(chips)
     nodes.add_cards(options.cards)
     for path in options.nodes:
         for document in documents.read(path):
             nodes.add_document(document)
+    return nodes
+
+
+def _books(nodes: NodeList, options: Options, chips: ChipTable) -> Ledger:
     pods = running_pods(chain.from_iterable(map(documents.read, options.running)))
     books = ledger.book(nodes.nodes, pods, chips)
     return replace(books, warnings=(*nodes.warnings, *books.warnings))

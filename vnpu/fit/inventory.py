@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from vnpu import names
 from vnpu.cards import Card, Node
@@ -10,6 +10,8 @@ from vnpu.errors import ABSENT, ConfigError, item
 from vnpu.fields import Fields, Form
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from vnpu.chips import Chip, ChipTable
 
 MOST_CARDS: Final = 1024
@@ -18,11 +20,18 @@ MOST_CARDS: Final = 1024
 _NODE_KEYS: Final = ("name", "chip", "cards", "soft", "healthy", "slots", "labels")
 
 
-def parse(document: Any, chips: ChipTable) -> tuple[Node, ...]:
+class Entry(NamedTuple):
+    """A node of an inventory, and its labels; None where the inventory says nothing of them."""
+
+    node: Node
+    labels: Mapping[str, str] | None
+
+
+def parse(document: Any, chips: ChipTable) -> tuple[Entry, ...]:
     """The nodes of an inventory: ``nodes: [{name, chip, cards, soft: false, healthy: true, slots, labels}]``.
 
     Cards are called ``<node>-<index>``. Slots default to :data:`vnpu.names.SOFT_SLOTS` on a soft node, else to
-    template arithmetic. Labels are kept for people; nothing is placed by them.
+    template arithmetic.
 
     Args:
         document: the mapping that the file holds.
@@ -36,15 +45,14 @@ def parse(document: Any, chips: ChipTable) -> tuple[Node, ...]:
     entries = top.get("nodes")
     if not isinstance(entries, list):
         raise ConfigError("nodes", entries, "a list of nodes is expected")
-    return tuple(_node(Fields(entry, item("nodes", index)), chips) for index, entry in enumerate(entries))
+    return tuple(_entry(Fields(entry, item("nodes", index)), chips) for index, entry in enumerate(entries))
 
 
-def _node(fields: Fields, chips: ChipTable) -> Node:
+def _entry(fields: Fields, chips: ChipTable) -> Entry:
     fields.refuse_unknown(_NODE_KEYS)
-    _check_labels(fields)
     soft = fields.boolean("soft")
     chip = find_chip(fields.name("chip"), chips, fields.key("chip"))
-    return make_node(
+    node = make_node(
         fields.name("name", form=Form.SUBDOMAIN),
         chip,
         fields.number("cards", low=1, high=MOST_CARDS),
@@ -52,14 +60,15 @@ def _node(fields: Fields, chips: ChipTable) -> Node:
         healthy=fields.boolean("healthy", default=True),
         slots=fields.number("slots", low=1, default=default_slots(chip, soft=soft)),
     )
+    return Entry(node, _labels(fields))
 
 
-def _check_labels(fields: Fields) -> None:
+def _labels(fields: Fields) -> Mapping[str, str] | None:
     labels = fields.get("labels")
-    if labels not in (ABSENT, None):
-        texts = Fields(labels, fields.key("labels"))
-        for label in labels:
-            texts.text(label)
+    if labels in (ABSENT, None):
+        return None
+    texts = Fields(labels, fields.key("labels"))
+    return {label: texts.text(label) for label in labels}
 
 
 def make_node(name: str, chip: Chip, cards: int, *, soft: bool, healthy: bool = True, slots: int) -> Node:

@@ -13,7 +13,7 @@ from vnpu.fit.misses import DISTANCE, Distance, card_miss, shortages, tally_card
 from vnpu.mode import Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from vnpu.cards import Card, Node, Use
     from vnpu.fit.laws import Want
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from vnpu.request import PodRequest, SliceRequest
 
 
-def refuse_node(node: Node, reason: Reason) -> NodeRefusal:
-    """The refusal of a node whose cards need not be looked at."""
-    return _refusal(node, tally_node(reason, len(node.cards)), _node_detail(node, reason))
+def refuse_node(node: Node, reason: Reason, terms: Hashable) -> NodeRefusal:
+    """The refusal of a node whose cards need not be looked at, by a pod of these terms."""
+    return _refusal(node, tally_node(reason, len(node.cards)), _node_detail(node, reason, terms))
 
 
 def refuse_cards(node: Node, end: DeadEnd, *, several_containers: bool) -> NodeRefusal:
@@ -75,10 +75,10 @@ def verdicts(node: Node, end: DeadEnd) -> tuple[CardVerdict, ...]:
     )
 
 
-def node_verdicts(node: Node, want: Want, reason: Reason) -> tuple[CardVerdict, ...]:
+def node_verdicts(node: Node, want: Want, reason: Reason, terms: Hashable) -> tuple[CardVerdict, ...]:
     """The same where the whole node is refused. A card of another chip is told so: no remedy for the node helps it."""
     return tuple(
-        CardVerdict(want.container, card, reason, _node_detail(node, reason))
+        CardVerdict(want.container, card, reason, _node_detail(node, reason, terms))
         if card.chip == want.word
         else CardVerdict(want.container, card, Reason.CARD_TYPE_MISMATCH, _other_chip(want, card))
         for card in node.cards
@@ -103,9 +103,11 @@ def _refusal(node: Node, tally: Tally, message: str) -> NodeRefusal:
     return NodeRefusal(node.name, tally.reasons, tally.total, tally.text, message, tally.distance)
 
 
-def _node_detail(node: Node, reason: Reason) -> str:
+def _node_detail(node: Node, reason: Reason, terms: Hashable) -> str:
     if reason is Reason.NODE_UNSAFE:
         return f"{node.name} is unsafe for new slices: {node.unsafe}"
+    if reason is Reason.NODE_NOT_ELIGIBLE:
+        return f"{node.name} is not for this pod: {node.closed_to[terms]}"
     if reason is Reason.EXCLUSIVE_CONFLICT:
         return f"{node.name} has cards of the pod's chips in use, and node policy {NodePolicy.MUTEX} takes no such node"
     why = node.hard_because or f'its annotation {names.SOFT_NODE} is not the text "true"'

@@ -109,6 +109,8 @@ def node_obstacle(task: Task, node: Node, used: Mapping[str, Use]) -> Reason | N
     """What speaks against the whole node, whichever cards it has left."""
     if node.unsafe:
         return Reason.NODE_UNSAFE
+    if task.request.terms in node.closed_to:
+        return Reason.NODE_NOT_ELIGIBLE
     if task.request.mode is Mode.SOFT and not node.soft:
         return Reason.MODE_NOT_FIT
     if task.policy.unused_nodes_only:
@@ -156,7 +158,7 @@ def refuse(task: Task, node: Node, used: Mapping[str, Use], miss: Miss) -> NodeR
     told = told_miss(task, node, used, miss)
     if isinstance(told, DeadEnd):
         return refuse_cards(node, told, several_containers=len(task.wants) > 1)
-    return refuse_node(node, told)
+    return refuse_node(node, told, task.request.terms)
 
 
 def tally(task: Task, node: Node, used: Mapping[str, Use], miss: Miss) -> Tally:
@@ -192,7 +194,7 @@ def explain(
     first = task.wants[0]
     answer = node_obstacle(task, node, used) or try_cards(task, node, used)
     if isinstance(answer, Reason):
-        return node_verdicts(node, first, answer)
+        return node_verdicts(node, first, answer, request.terms)
     return verdicts(node, answer if isinstance(answer, DeadEnd) else DeadEnd(first, used))
 
 

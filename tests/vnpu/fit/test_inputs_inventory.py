@@ -12,7 +12,9 @@ from vnpu.fit import inventory
 
 
 def parse(**fields: Any) -> Any:
-    return inventory.parse({"nodes": [{"name": "n1", "chip": "Ascend910B3", "cards": 2} | fields]}, DEFAULT_CHIPS)[0]
+    return inventory.parse({"nodes": [{"name": "n1", "chip": "Ascend910B3", "cards": 2} | fields]}, DEFAULT_CHIPS)[
+        0
+    ].node
 
 
 def test_a_hard_node_by_default() -> None:

@@ -12,6 +12,7 @@ from vnpu.documents import Document, DocumentError
 from vnpu.errors import ConfigError
 from vnpu.fit.arguments import CardGroup
 from vnpu.fit.nodes import NodeList, running_pods
+from vnpu.fit.terms import Surroundings, Taint
 
 INVENTORY = {"nodes": [{"name": "n1", "chip": "Ascend910B3", "cards": 1}]}
 
@@ -59,8 +60,52 @@ def test_an_unschedulable_node_takes_nothing() -> None:
     nodes = read({**objects.node(objects.card("A")), "spec": {"unschedulable": True}})
     assert nodes.nodes[0].unsafe == "it is unschedulable (kubectl cordon)"
     assert nodes.warnings == ["node n1 takes no new slices: it is unschedulable (kubectl cordon)"]
-    for spec in ({"unschedulable": False}, {}, None, 7):
+    for spec in ({"unschedulable": False}, {}, None):
         assert read({**objects.node(objects.card("A")), "spec": spec}).nodes[0].unsafe == ""
+
+
+@pytest.mark.parametrize(
+    ("conditions", "unsafe"),
+    [
+        ([{"type": "Ready", "status": "False"}], 'it is not ready (condition Ready is "False")'),
+        ([{"type": "DiskPressure", "status": "False"}, {"type": "Ready", "status": "Unknown"}], 'Ready is "Unknown")'),
+        ([{"type": "Ready"}], "it is not ready (condition Ready is absent)"),
+        ([{"type": "Ready", "status": "True"}, {"type": "MemoryPressure", "status": "True"}], ""),
+        ([], ""),
+        (None, ""),
+        ([7], ""),
+    ],
+)
+def test_a_node_that_is_not_ready_takes_nothing(conditions: Any, unsafe: str) -> None:
+    node = objects.node(objects.card("A"))
+    node["status"]["conditions"] = conditions
+    (found,) = read(node).nodes
+    assert found.unsafe.endswith(unsafe)
+    assert bool(found.unsafe) is bool(unsafe)
+
+
+def test_everything_that_keeps_pods_away_is_said() -> None:
+    node = objects.node(annotations={"hami.io/node-register-Ascend910B3": "[{"})
+    node["spec"] = {"unschedulable": True}
+    node["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    (found,) = read(node).nodes
+    assert found.unsafe.startswith("metadata.annotations[hami.io/node-register-")
+    assert found.unsafe.endswith('; it is unschedulable (kubectl cordon); it is not ready (condition Ready is "False")')
+
+
+def test_labels_and_taints_are_kept_beside_the_cards() -> None:
+    kubernetes = objects.node(objects.card("A"), name="k")
+    kubernetes["metadata"]["labels"] = {"zone": "a"}
+    kubernetes["spec"] = {"taints": [{"key": "npu", "effect": "NoSchedule"}]}
+    labelled = {"nodes": [{"name": "i", "chip": "Ascend910B3", "cards": 1, "labels": {"zone": "b"}}]}
+    nodes = read(kubernetes, labelled, INVENTORY)
+    nodes.add_cards([CardGroup("Ascend910B3", 1)])
+    assert nodes.surroundings == {
+        "k": Surroundings({"zone": "a"}, (Taint("npu", "", "NoSchedule"),)),
+        "i": Surroundings({"zone": "b"}),
+        "n1": Surroundings(),
+        "node-0": Surroundings(),
+    }
 
 
 def test_what_cannot_be_read_is_unsafe_and_said() -> None:
@@ -76,6 +121,8 @@ def test_what_cannot_be_read_is_unsafe_and_said() -> None:
         ([[]], r"document 1: \[\]: "),
         ([{"kind": "Pod"}], 'document 1: kind: "Pod": Node, or an inventory'),
         ([{"kind": "Node"}], r"document 1: metadata\.name: absent"),
+        ([{**objects.node(), "spec": 7}], "document 1: spec: 7"),
+        ([{**objects.node(), "spec": {"taints": {}}}], r"document 1: spec\.taints: {}: a list"),
         ([{"node": []}], "document 1: node: .*did you mean nodes"),
         ([INVENTORY, INVENTORY], 'document 2: "n1": a node of this name stands at nodes.yaml, document 1 already'),
         ([INVENTORY, objects.node()], 'document 2: "n1": a node of this name'),

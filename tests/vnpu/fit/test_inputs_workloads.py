@@ -15,6 +15,7 @@ from vnpu.errors import InputError
 from vnpu.fit.admit import Batch, full_name
 from vnpu.fit.answers import Reason, Unplaced
 from vnpu.fit.arguments import SliceGroup
+from vnpu.fit.terms import Terms
 from vnpu.fit.workloads import MOST_PODS, Reception
 from vnpu.mode import Mode
 
@@ -211,12 +212,25 @@ def test_a_pod_template_is_said_to_make_no_pods() -> None:
 
 
 def test_what_cards_do_not_decide_is_said() -> None:
-    (batch,) = take(manifest("Deployment", {"template": template(nodeSelector={"zone": "a"}, affinity={})}))
-    assert batch.warnings == (
-        "app.yaml, document 1: spec.template.spec.nodeSelector: not looked at, as the plan goes by cards alone",
+    spec = {"affinity": {"podAntiAffinity": {"x": []}, "podAffinity": {}}, "topologySpreadConstraints": [{}]}
+    (batch,) = take(manifest("Deployment", {"template": template(nodeSelector={"zone": "a"}, **spec)}))
+    place, why = (
+        "app.yaml, document 1: spec.template.spec",
+        "not looked at, as the plan goes by nodes and cards, not by",
     )
-    (without,) = take(pod(container("app"), spec={"nodeSelector": {"zone": "a"}}))
+    assert batch.warnings == (
+        f"{place}.affinity.podAntiAffinity: {why} the pods on them",
+        f"{place}.topologySpreadConstraints: {why} the pods on them",
+    )
+    (without,) = take(pod(container("app"), spec=spec))
     assert not without.warnings
+
+
+def test_what_a_pod_asks_of_a_node_goes_with_it() -> None:
+    (batch,) = take(manifest("Deployment", {"replicas": 2, "template": template(nodeSelector={"zone": "a"})}))
+    assert [one.terms for one in batch.requests] == [Terms(selector=(("zone", "a"),))] * 2
+    (plain,) = take(pod())
+    assert [one.terms for one in plain.requests] == [Terms()]
 
 
 @pytest.mark.parametrize(
@@ -249,6 +263,9 @@ def test_what_cards_do_not_decide_is_said() -> None:
         (manifest("CronJob", {"template": template()}, version=VOLCANO), "spec.jobTemplate.spec.tasks: absent"),
         (cron_volcano({}), r"spec.jobTemplate.spec.tasks\[0\].template: absent"),
         (cron_volcano({"template": template()}, minAvailable="2"), 'spec.jobTemplate.spec.minAvailable: "2"'),
+        (pod(spec={"nodeSelector": []}), r"spec\.nodeSelector: \[\]: a mapping"),
+        (manifest("Job", {"template": template(tolerations={})}), r"spec\.template\.spec\.tolerations: {}: a list"),
+        (pod(spec={"affinity": 7}), "spec.affinity: 7: a mapping"),
         (volcano(7), r"spec.tasks\[0\]: 7"),
         (volcano({}), r"spec.tasks\[0\].template: absent"),
         (volcano({"template": template()}, minAvailable="2"), 'spec.minAvailable: "2"'),
