@@ -1,8 +1,9 @@
 """Whose turn it is: kubelet asks for so many slots and says no name, so the pod must be found.
 
 It is the one that the node lock names; else the only bound, pending pod whose next unserved entry has so many cards.
-Several pods that would get the same, now and with every later entry, may stand for each other. In all other cases there
-is no answer: a wrong guess gives one pod the quota of another, a refusal makes one pod start again.
+Several pods may stand for each other where everything that any of them still waits for is one and the same: whichever
+is taken, each gets its due in the end, also when kubelet gives one of them up half-way. In all other cases there is no
+answer: a wrong guess gives one pod the quota of another, a refusal makes one pod start again.
 
 What is served is told by ``-devices-to-allocate``, from which the plugin takes the entry before it answers, and by
 kubelet's own list. Pods that are being deleted count: kubelet may be asking for one of them.
@@ -188,7 +189,7 @@ def only(
         NotFoundError: no pod waits for so many cards, or it may be one of several.
     """
     candidates: list[Found] = []
-    signatures: list[Any] = []
+    shares: set[Any] = set()
     unclear: list[tuple[Mapping[str, Any], FieldError]] = []
     for pod in pods:
         if not is_here(pod, node):
@@ -197,7 +198,7 @@ def only(
             entries = unserved(pod, chips, shown)
             found = _next(entries, pod, chip, count)
             if found is not None:
-                signatures.append([_signature(pod, entry) for entry in entries])
+                shares.update(_share(pod, entry) for entry in entries)
                 candidates.append(found)
         except FieldError as error:
             if _may_ask(pod, chip, count, shown):
@@ -210,7 +211,7 @@ def only(
         )
     if not candidates:
         raise NotFoundError(f"no pending pod of this node waits for {count} of {chip.resource_name}")
-    if any(signature != signatures[0] for signature in signatures):
+    if len(candidates) > 1 and len(shares) > 1:
         labels = few([_label(found.pod) for found in candidates])
         raise NotFoundError(
             f"kubelet asks for {count} of {chip.resource_name}, several pods wait for different shares of so many "
@@ -227,9 +228,9 @@ def _next(entries: Sequence[Entry], pod: Mapping[str, Any], chip: Chip, count: i
     return Found(pod, entry, last=len(entries) == 1)
 
 
-def _signature(pod: Mapping[str, Any], entry: Entry) -> Any:
-    """All that decides what the container of an entry gets."""
-    cards = [(card.uuid, card.memory_mib, card.core, card.template) for card in entry.cards]
+def _share(pod: Mapping[str, Any], entry: Entry) -> Any:
+    """All that decides what the container of an entry gets, to be compared."""
+    cards = tuple((card.uuid, card.memory_mib, card.core, card.template) for card in entry.cards)
     container = container_named(pod, entry.container)
     return entry.chip.common_word, cards, mode_of(pod, entry.cards, entry.chip), is_ceiling(pod, container)
 

@@ -45,6 +45,7 @@ _LOOK_S: Final = 1.0
 _PATIENCE_S: Final = 5.0
 """How long the first look at the driver waits for the first look at the node object."""
 _SWEEP_S: Final = 600.0
+_GRACE_S: Final = 5.0
 _MOST_PROBLEMS: Final = 100
 """Events that wait for an API server that is away."""
 
@@ -102,7 +103,8 @@ class Plugin:
 
     def run(self) -> None:
         """Serve until :meth:`stop`."""
-        reporter = threading.Thread(target=self._keep_reporting, name="report")
+        # A daemon: it may be waiting for an API server that is away, which is no reason to outlive kubelet's patience.
+        reporter = threading.Thread(target=self._keep_reporting, name="report", daemon=True)
         reporter.start()
         try:
             self._keep_serving()
@@ -110,7 +112,7 @@ class Plugin:
             self.stop()
             for endpoint in self._endpoints.values():
                 endpoint.stop()
-            reporter.join()
+            reporter.join(_GRACE_S)
 
     def stop(self) -> None:
         """End :meth:`run`; also from a signal handler."""
@@ -213,11 +215,11 @@ class Plugin:
             return
         problems = []
         for word, endpoint in self._endpoints.items():
-            # kubelet removes every socket in its directory when it starts.
-            if self._registered_with.get(word) == present and kubelet.identity(endpoint.socket) is not None:
+            if self._registered_with.get(word) == present and endpoint.serving:
                 continue
             try:
-                endpoint.start()
+                if not endpoint.serving:
+                    endpoint.start()
                 kubelet.register(socket, endpoint.socket.name, endpoint.chip.resource_name)
                 self._registered_with[word] = present
                 LOGGER.info("registered %s with kubelet", endpoint.chip.resource_name)

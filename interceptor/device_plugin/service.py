@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import grpc
 
 from interceptor.device_plugin import inventory as offers
+from interceptor.device_plugin import kubelet
 from interceptor.device_plugin.allocator import AllocateError
 from interceptor.device_plugin.wire import deviceplugin_pb2 as api
 
@@ -74,6 +75,12 @@ class Endpoint:
         self._allocator = allocator
         self._server: grpc.Server | None = None
         self._closing = threading.Event()
+        self._made: tuple[int, int] | None = None
+
+    @property
+    def serving(self) -> bool:
+        """Whether kubelet can reach it: kubelet removes every socket in its directory when it starts."""
+        return self._server is not None and kubelet.identity(self.socket) == self._made
 
     def start(self) -> None:
         """Serve at a fresh socket.
@@ -92,7 +99,7 @@ class Endpoint:
             raise OSError(f"{self.socket}: {error}") from error
         self._closing.clear()
         server.start()
-        self._server = server
+        self._server, self._made = server, kubelet.identity(self.socket)
 
     def stop(self) -> None:
         """End all streams and calls, and take the socket away."""

@@ -67,6 +67,12 @@ def test_equal_pods_stand_for_each_other(bench: Bench) -> None:
     assert "no pending pod" in bench.refused()
 
 
+def test_pods_with_more_or_less_of_the_same_stand_for_each_other(bench: Bench) -> None:
+    bench.put(waiting("a", ONE), waiting("b", f"{ONE}{ONE}", asking("first"), asking("second")))
+    assert [bench.allocate().env[names.ENV_MEMORY] for _ in range(3)] == ["8192"] * 3
+    assert (bench.phase("a"), bench.phase("b")) == ("success", "success")
+
+
 def test_pods_whose_later_entries_differ_are_not_equal(bench: Bench) -> None:
     """kubelet asks for the rest of the same pod next, and would then get the rest of the other."""
     longer = waiting("b", f"{ONE}{OTHER}", asking("first"), asking("second"))
