@@ -22,7 +22,7 @@ from certs.rotation import Step
 from certs.trust import Trust, read_trust
 from tests.support.certs_process import keeping, wait_for
 from vnpu.kube import MUTATING, SECRETS, VALIDATING
-from vnpu.names import CERTIFICATES_OWNER
+from vnpu.names import CERTIFICATES_OWNER, OWNER_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -227,6 +227,15 @@ class TestFaults:
         assert "with password; it is left alone" in said
         assert '"x"' not in said
         assert configured.cluster.get(SECRETS, SECRET, configured.namespace) == made
+
+    def test_the_empty_secret_of_the_chart_is_filled(self, configured: AnyCluster) -> None:
+        labels = {OWNER_LABEL: CERTIFICATES_OWNER, "app.kubernetes.io/managed-by": "Helm"}
+        theirs = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET, "labels": labels}}
+        made = configured.cluster.create(SECRETS, theirs, configured.namespace)
+        settle(replica(configured))
+        assert trust(configured).serving is not None
+        metadata = configured.cluster.get(SECRETS, SECRET, configured.namespace)["metadata"]
+        assert (metadata["uid"], metadata["labels"]) == (made["metadata"]["uid"], labels)
 
     def test_a_bundle_of_somebody_else_is_kept_beside_ours(self, configured: AnyCluster) -> None:
         settle(replica(configured))

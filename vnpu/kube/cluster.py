@@ -47,7 +47,7 @@ class Cluster:
 
     def get(self, resource: Resource, name: str, namespace: str | None = None) -> Object:
         """One object."""
-        return self._object("GET", resource.path(name, namespace))
+        return _object(self._call("GET", resource.path(name, namespace)))
 
     def pages(
         self,
@@ -67,7 +67,7 @@ class Cluster:
         """
         query = {"limit": limit, "labelSelector": label_selector, "fieldSelector": field_selector, "continue": ""}
         while True:
-            answer = self._object("GET", resource.path(namespace=namespace), query)
+            answer = _object(self._call("GET", resource.path(namespace=namespace), query))
             items = answer.get("items") or []
             for one in items:
                 one.setdefault("apiVersion", resource.api_version)
@@ -154,7 +154,7 @@ class Cluster:
             AlreadyExists: one of that name is there.
         """
         query = {"dryRun": "All"} if dry_run else {}
-        return self._object("POST", resource.path(namespace=namespace), query, obj)
+        return _object(self._call("POST", resource.path(namespace=namespace), query, obj))
 
     def replace(self, resource: Resource, obj: Mapping[str, Any], *, subresource: str = "") -> Object:
         """Put an object in the place of the stored one.
@@ -164,7 +164,7 @@ class Cluster:
         """
         metadata = obj["metadata"]
         path = resource.path(metadata["name"], metadata.get("namespace"), subresource)
-        return self._object("PUT", path, body=obj)
+        return _object(self._call("PUT", path, body=obj))
 
     def patch(
         self,
@@ -191,7 +191,7 @@ class Cluster:
             Conflict: a merge names a ``resourceVersion`` that is no longer the stored one.
         """
         path = resource.path(name, namespace, subresource)
-        return self._object("PATCH", path, body=change, content_type=_PATCHES[kind])
+        return _object(self._call("PATCH", path, body=change, content_type=_PATCHES[kind]))
 
     def delete(self, resource: Resource, name: str, namespace: str | None = None, *, uid: str = "") -> None:
         """Delete an object; with a uid only that one and not another of its name.
@@ -267,19 +267,6 @@ class Cluster:
         }
         return self.create(EVENTS, body, namespace)
 
-    def _object(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, Any] | None = None,
-        body: Any = None,
-        content_type: str = "application/json",
-    ) -> Object:
-        answer = self._call(method, path, query, body, content_type)
-        if not isinstance(answer, dict):
-            raise Unreachable(f"{method} {path}: the answer is no JSON object", sent=True)
-        return answer
-
     def _call(
         self,
         method: str,
@@ -304,3 +291,9 @@ class Cluster:
             return json.loads(content)
         except ValueError as error:
             raise Unreachable(f"{method} {path}: the answer is no JSON: {error}", sent=True) from error
+
+
+def _object(answer: Any) -> Object:
+    if not isinstance(answer, dict):
+        raise Unreachable("the answer is no JSON object", sent=True)
+    return answer
