@@ -63,13 +63,16 @@ static bool read_cards(struct vnpu_quota *quota) {
     return wrong == NULL || complain(VNPU_ENV_VISIBLE_DEVICES, value, wrong);
 }
 
-/* The registries stand in the directory of upstream's own, whose name the variable holds. */
+/* The registries stand in the directory of upstream's own, whose name the variable holds. There is no default: in
+ * another directory this container would share its cards with nobody, and take all of their time. */
 static bool read_registry_dir(char dir[VNPU_PATH_LIMIT]) {
     const char *value = getenv(VNPU_ENV_GLOBAL_SHM);
     const char *slash = value == NULL ? NULL : strrchr(value, '/');
 
     if (slash == NULL || *value != '/' || strlen(value) >= VNPU_PATH_LIMIT)
-        return complain(VNPU_ENV_GLOBAL_SHM, value, "an absolute path of at most 255 bytes is allowed");
+        return complain(VNPU_ENV_GLOBAL_SHM, value,
+                        "an absolute path of at most 255 bytes in the directory that the containers of a card share, "
+                        "such as the device plugin's /hami-shared-region/0_global_registry, is allowed");
     snprintf(dir, VNPU_PATH_LIMIT, "%.*s", slash == value ? 1 : (int)(slash - value), value);
     return true;
 }

@@ -23,6 +23,7 @@ BAD_SETTINGS = [
     ({"devices": "all"}, names.ENV_VISIBLE_DEVICES, '"all"'),
     ({"extra": {names.ENV_CEILING: "yes"}}, names.ENV_CEILING, '"yes"'),
     ({"extra": {names.ENV_GLOBAL_SHM: "registry"}}, names.ENV_GLOBAL_SHM, '"registry"'),
+    ({"extra": {names.ENV_GLOBAL_SHM: None}}, names.ENV_GLOBAL_SHM, "absent"),
     ({"extra": {names.ENV_LOCAL_SHM: "mirror"}}, names.ENV_LOCAL_SHM, '"mirror"'),
 ]
 

@@ -138,6 +138,7 @@ def test_an_older_release_lacks_names() -> None:
     assert set(LACKING.split()) & exported == set()
     with_them = {name for lib in ("ascend_hal", "runtime", "acl_rt") for name in library("nested", f"lib{lib}.so")[0]}
     assert set(LACKING.split()) <= with_them
+    assert {"rtMallocManaged", "rtFreeManaged"} <= exported - with_them
 
 
 def test_what_an_older_driver_lacks_the_runtime_does_not_support(machine: Machine) -> None:

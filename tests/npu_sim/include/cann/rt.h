@@ -106,6 +106,8 @@ rtError_t rtDvppMallocWithFlag(void **ptr, uint64_t size, uint32_t flag, const u
 rtError_t rtDvppFree(void *ptr);
 rtError_t rtMemAllocManaged(void **ptr, uint64_t size, uint32_t flag, const uint16_t module);
 rtError_t rtMemFreeManaged(void *ptr);
+rtError_t rtMallocManaged(void **ptr, uint64_t size, uint32_t flag, const uint16_t module); /* in older releases */
+rtError_t rtFreeManaged(void *ptr);
 rtError_t rtMallocHost(void **ptr, uint64_t size, const uint16_t module);
 rtError_t rtsMallocHost(void **ptr, uint64_t size, const rtMallocConfig_t *config);
 rtError_t rtFreeHost(void *ptr);
