@@ -1,7 +1,8 @@
 """``python -m tests.demo FOLDER``: two containers share one simulated card, shown on one machine without an NPU.
 
-The pods of shared-card.yaml go the whole way: admission, placement, allocation, and a container each whose environment,
-mounts and hook are what came out of it. Exit 0 when each is held to its slice, 1 otherwise.
+The pods of shared-card.yaml go the whole way: the webhook admits them, they are placed and bound, the device plugin
+answers kubelet, and a container each has the environment, mounts and hook that came out of it. Exit 0 when each is held
+to its slice, 1 otherwise.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tests.support import native
+from tests.support import native, node
 from tests.support.namespaces import BareContainer, execute, isolated, start
-from tests.support.node import DRIVER, TOOLS, Node
+from tests.support.node import NPU_SMI, TOOLS
 from tests.support.npu_client import MIB, OUT_OF_MEMORY, Machine
 from vnpu import files, names
 from vnpu.names import ENV_MEMORY, ENV_PRIORITY
@@ -47,13 +48,14 @@ def main(folder: Path, points: float = _POINTS) -> int:
         return 0
     _build()
     with tempfile.TemporaryDirectory(prefix="vnpu-demo.") as directory, ExitStack() as stack:
-        node = Node(Path(directory) / "node", Machine(Path(directory) / "npu"))
+        machine = Machine(Path(directory) / "npu")
+        there = stack.enter_context(node.running(Path(directory) / "node", machine))
         pods = files.parse_documents(files.read_bytes(folder / _SAMPLE), _SAMPLE)
-        specs = [node.run(pod) for pod in pods]
-        _say(f"The pods of {_SAMPLE} run on one simulated {node.node.cards[0].chip}")
+        specs = [there.run(pod) for pod in pods]
+        _say(f"The pods of {_SAMPLE} run on one simulated {node.CHIP}, given out by the device plugin")
         containers = [stack.enter_context(_running(spec, Path(directory))) for spec in specs]
         held = [_show(spec, container) for spec, container in zip(specs, containers, strict=True)]
-        shared = _share(specs, containers, node.machine, points)
+        shared = _share(specs, containers, machine, points)
     return 0 if all(held) and shared else 1
 
 
@@ -85,7 +87,7 @@ def _show(spec: Allocated, container: Running) -> bool:
     hook = execute(container, *spec.hook)
     _tell(hook.stderr or "limiter ready")
     _tell("$ npu-smi info")
-    seen = execute(container, f"{DRIVER}/npu-smi", "info")
+    seen = execute(container, NPU_SMI, "info")
     _tell(seen.stdout + seen.stderr)
     wanted_mib = quota_mib + _EXCESS_MIB
     calls = f"call aclrtSetDevice 0\ncall aclrtMalloc &a {wanted_mib * MIB} 0\ncall aclrtMalloc &a {MIB} 0\n"

@@ -23,7 +23,7 @@ def test_two_containers_are_held_to_their_slices(capsys: pytest.CaptureFixture[s
     assert code == 0, text
     assert text.count("| 0 / 8192 ") == 2
     assert text.count("aclrtMalloc of 9216 MiB: refused, out of memory; of 1 MiB afterwards: granted") == 2
-    assert "node-1-0, NPU_MEM_QUOTA=8192 NPU_PRIORITY=40" in text
+    assert "card 53490000-42C711D4-20B03704-4A10C8D4-00000001, NPU_MEM_QUOTA=8192 NPU_PRIORITY=40" in text
 
 
 def test_the_same_without_namespaces(

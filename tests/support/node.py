@@ -1,36 +1,44 @@
-"""A node as this project needs one: it admits a pod, books it on its card, and allocates what its container gets."""
+"""A node with one simulated card, from a manifest to what its container gets, by every part of this project.
+
+The webhook and the device plugin are processes of their own. The API server, kubelet and the driver are stand-ins.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
 import shutil
-import uuid
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tests.support import native
-from tests.support.pods import patched
-from vnpu import ledger, names
-from vnpu.admission.rules import mutate_pod
-from vnpu.admission.settings import Settings
-from vnpu.allocation import HostPaths, Mount, binding_annotations, container_response
+import jsonpatch
+
+from tests.support import native, server
+from tests.support.api_stand_in import ApiStandIn
+from tests.support.containers import eventually
+from tests.support.kubelet import HostTree, Kubelet, PluginProcess
+from vnpu import kube, ledger, names
+from vnpu.allocation import Mount, binding_annotations
 from vnpu.chips import DEFAULT_CHIPS
-from vnpu.containers import containers
-from vnpu.fit import inventory
 from vnpu.fit.answers import Placement
 from vnpu.fit.place import place
-from vnpu.holdings import cards_of
-from vnpu.mode import Mode
 from vnpu.request import pod_request
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from tests.support.kubelet import Endpoint
     from tests.support.npu_client import Machine
+    from tests.support.server import Server
 
 CHIP = "Ascend910B3"
+RESOURCE = f"huawei.com/{CHIP}"
 NODE = "node-1"
+NAMESPACE = "default"
 DRIVER = names.DRIVER_FILES_HOST[0]
+NPU_SMI = names.NPU_SMI_HOST[1]
 DEVICE = "/dev/npu_sim"
 """Where a container finds the simulated machine, as it finds /dev/davinci0 of a real one."""
 TOOLS = "/opt/demo"
@@ -52,74 +60,95 @@ class Allocated:
     hook: tuple[str, ...]
 
 
+@dataclass(frozen=True)
 class Node:
-    """A node with one card, below ``root``: what a path of the host means here is ``root`` and then that path."""
+    """The parts of a running node."""
 
-    def __init__(self, root: Path, machine: Machine) -> None:
-        self.root = root
-        self.machine = machine
-        self.chip = inventory.find_chip(CHIP, DEFAULT_CHIPS, "chip")
-        slots = inventory.default_slots(self.chip, soft=True)
-        self.node = inventory.make_node(NODE, self.chip, 1, soft=True, slots=slots)
-        self.pods: list[Mapping[str, Any]] = []
-        machine.tool("create", f"chip={CHIP}", f"memory_mib={self.chip.memory_capacity_mib}")
-        self.core_dir = f"{names.CORE_DIR}/1"
-        self._install()
-
-    def _install(self) -> None:
-        """What the installer of the node part and that of the driver leave behind."""
-        core = self.on_host(self.core_dir)
-        core.mkdir(parents=True)
-        for program in (native.library(), native.limiter()):
-            shutil.copy(program, core)
-        (core / names.PRELOAD_FILE_NAME).write_text(f"{names.CORE_DIR}/{native.library().name}\n")
-        shared = self.on_host(names.SHARED_REGION_HOST)
-        shared.mkdir(parents=True)
-        shared.chmod(0o1777)
-        shutil.copytree(native.simulator("nested"), self.on_host(DRIVER))
-
-    def on_host(self, path: str) -> Path:
-        return self.root / path.lstrip("/")
+    machine: Machine
+    host: HostTree
+    api: ApiStandIn
+    kubelet: Kubelet
+    endpoint: Endpoint
+    slots: frozenset[str]
+    webhook: Server
+    cluster: kube.Cluster
 
     def run(self, written: Mapping[str, Any]) -> Allocated:
-        """Admission, placement, binding and allocation of a pod with one container."""
-        outcome = mutate_pod(written, Settings(), DEFAULT_CHIPS)
-        assert outcome.allowed, outcome.message
-        pod = patched(dict(written), outcome.sets)
-        books = ledger.book((self.node,), self.pods, DEFAULT_CHIPS)
-        placement = place(pod_request(pod, DEFAULT_CHIPS), books.nodes, books.used)
-        assert isinstance(placement, Placement), placement
-        pod["metadata"] |= {"uid": str(uuid.uuid4())}
-        pod["metadata"]["annotations"] |= binding_annotations(placement, time_s=0)
-        pod["spec"]["nodeName"] = placement.node
-        self.pods.append(pod)
-        return self._allocated(pod)
-
-    def _allocated(self, pod: Mapping[str, Any]) -> Allocated:
-        (container,) = containers(pod)
-        uid = pod["metadata"]["uid"]
-        cards = cards_of(self.pods, uid, container.name, self.chip)
-        response = container_response(
-            cards,
-            {card.uuid: card.index for card in self.node.cards},
-            Mode.SOFT,
-            pod_uid=uid,
-            container=container.name,
-            host=HostPaths((DRIVER,), self.core_dir),
-        )
-        mounts = [Mount(str(self.on_host(one.host_path)), one.container_path, one.read_only) for one in response.mounts]
-        for mount in response.mounts:
-            if not self.on_host(mount.host_path).exists():
-                self.on_host(mount.host_path).mkdir(parents=True)
+        """A pod with one container: admitted, placed, bound, and served by the device plugin."""
+        pod = self._admitted(written)
+        pod["metadata"]["namespace"] = NAMESPACE
+        name = pod["metadata"]["name"]
+        uid = self.api.put(kube.PODS, pod | {"status": {"phase": "Pending"}})["metadata"]["uid"]
+        placement = self._placed(pod)
+        self.cluster.bind(NAMESPACE, name, NODE, binding_annotations(placement, time_s=0), uid)
+        free = sorted(self.slots - {slot for slot, _ in self._taken()})
+        slots = self.endpoint.preferred(free, 1)
+        (response,) = self.endpoint.allocate(slots)
+        (container,) = pod["spec"]["containers"]
+        self.kubelet.served(NAMESPACE, name, container["name"], RESOURCE, *slots)
+        mounts = [Mount(str(self.host.at(one.host_path)), one.container_path, one.read_only) for one in response.mounts]
         mounts += [Mount(str(native.client(tool)), f"{TOOLS}/{tool}") for tool in IMAGE_TOOLS]
         mounts.append(Mount(str(self.machine.state), DEVICE, read_only=False))
-        own = {entry["name"]: entry["value"] for entry in container.raw["env"]}
         image = {"PATH": "/bin:/usr/bin:/sbin:/usr/sbin", "LD_LIBRARY_PATH": DRIVER}
-        simulated = {"NPU_SIM_STATE": DEVICE, "NPU_SIM_TAG": pod["metadata"]["name"]}
+        simulated = {"NPU_SIM_STATE": DEVICE, "NPU_SIM_TAG": name}
+        own = {entry["name"]: entry["value"] for entry in container["env"]}
         return Allocated(
-            pod["metadata"]["name"],
-            cards[0].uuid,
-            {**image, **simulated, **own, **response.env},
+            name,
+            placement.containers[0].cards[0].card.uuid,
+            # kubelet lets a pod's own environment beat that of device plugins.
+            {**image, **simulated, **response.envs, **own},
             tuple(mounts),
-            tuple(container.raw["lifecycle"]["postStart"]["exec"]["command"]),
+            tuple(container["lifecycle"]["postStart"]["exec"]["command"]),
         )
+
+    def _admitted(self, written: Mapping[str, Any]) -> dict[str, Any]:
+        what = {
+            "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+        }
+        request = {"uid": "u", **what, "operation": "CREATE", "namespace": NAMESPACE, "object": written}
+        review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+        with self.webhook.session() as session:
+            answer = session.post(f"{self.webhook.url}/mutate", json=review, timeout=server.TIMEOUT_S).json()[
+                "response"
+            ]
+        assert answer["allowed"], answer
+        pod: dict[str, Any] = jsonpatch.apply_patch(dict(written), base64.b64decode(answer["patch"]).decode())
+        return pod
+
+    def _placed(self, pod: Mapping[str, Any]) -> Placement:
+        document = self.api.object(kube.NODES, NODE)
+        assert document is not None
+        node, _ = ledger.read_node(document, DEFAULT_CHIPS)
+        books = ledger.book((node,), self.api.objects(kube.PODS), DEFAULT_CHIPS)
+        placement = place(pod_request(pod, DEFAULT_CHIPS), books.nodes, books.used)
+        assert isinstance(placement, Placement), placement
+        return placement
+
+    def _taken(self) -> Iterator[tuple[str, str]]:
+        for pod in self.kubelet.shown:
+            for container in pod.containers:
+                for devices in container.devices:
+                    yield from ((slot, pod.name) for slot in devices.device_ids)
+
+
+@contextmanager
+def running(folder: Path, machine: Machine) -> Iterator[Node]:
+    """A node whose files are below ``folder``, a directory with a short name, on a machine that is made for it."""
+    folder.mkdir()
+    chip = DEFAULT_CHIPS.get(CHIP)
+    assert chip is not None
+    machine.tool("create", f"chip={CHIP}", f"memory_mib={chip.memory_capacity_mib}")
+    host = HostTree(folder / "host").make()
+    simulator = native.simulator("nested")
+    shutil.copytree(simulator, host.at(DRIVER), dirs_exist_ok=True)
+    shutil.copy(simulator / "npu-smi", host.at(NPU_SMI))
+    arguments = ["--mode", "soft", "--npu-smi", str(simulator / "npu-smi")]
+    with ApiStandIn() as api, Kubelet(folder) as kubelet, server.running(temporary=folder) as webhook:
+        api.put(kube.NODES, {"metadata": {"name": NODE}, "status": {"capacity": {"cpu": "8"}}})
+        plugin = PluginProcess(folder, kubelet, api, host, machine.state, NODE, arguments)
+        with plugin.running():
+            endpoint = kubelet.channel(kubelet.registration())
+            slots = frozenset(endpoint.stream().next().healthy())
+            assert eventually(lambda: names.node_register(CHIP) in json.dumps(api.object(kube.NODES, NODE)))
+            yield Node(machine, host, api, kubelet, endpoint, slots, webhook, api.cluster(folder))
