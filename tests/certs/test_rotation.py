@@ -154,6 +154,17 @@ class TestLoss:
         assert rounds(cluster, replicas, SETTLE) == []
         assert before.authorities[0] in settled(cluster, replicas).authorities
 
+    def test_a_ca_that_is_to_be_forgotten_does_not_come_back(self) -> None:
+        cluster, replicas = founded()
+        before = settled(cluster, replicas)
+        cluster.write_secret(None, cluster.secret_version)
+        for name in ENTRIES:
+            cluster.change_bundle(name, b"")
+        for replica in replicas:
+            replica.restart(keeps_folder=False)
+        rounds(cluster, replicas, SETTLE)
+        assert before.authorities[0] not in settled(cluster, replicas).authorities
+
     def test_an_older_secret_put_back_costs_no_call(self) -> None:
         cluster, replicas = founded()
         old = cluster.secret
