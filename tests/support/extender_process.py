@@ -1,0 +1,113 @@
+"""The extender in a process of its own, and the questions of a kube-scheduler."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import requests
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+TIMEOUT_S = 60
+
+
+@dataclass
+class Extender:
+    """A running extender.
+
+    Attributes:
+        process: its master; the child that serves ends with it.
+        url: where it answers.
+        log: its lines so far.
+    """
+
+    process: subprocess.Popen[bytes]
+    url: str
+    log: list[dict[str, Any]]
+
+    def post(self, verb: str, document: Any) -> Any:
+        with _session() as session:
+            answer = session.post(f"{self.url}/{verb}", json=document, timeout=TIMEOUT_S)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def get(self, path: str) -> requests.Response:
+        with _session() as session:
+            return session.get(f"{self.url}{path}", timeout=TIMEOUT_S)
+
+    def filter(self, pod: Any, names: Sequence[str]) -> Any:
+        return self.post("filter", {"pod": pod, "nodenames": list(names)})
+
+    def bind(self, pod: Any, node: str) -> str:
+        """Gives the error, ``""`` for none."""
+        metadata = pod["metadata"]
+        order = {"podName": metadata["name"], "podNamespace": metadata["namespace"], "podUID": metadata["uid"]}
+        return str(self.post("bind", order | {"node": node}).get("error", ""))
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    def wait_ready(self) -> None:
+        deadline = time.monotonic() + TIMEOUT_S
+        while self.get("/readyz").status_code != 200:
+            assert self.process.poll() is None, self.log
+            assert time.monotonic() < deadline, self.log
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """kill -9 for all of it."""
+        children = subprocess.run(
+            ["ps", "--ppid", str(self.process.pid), "-o", "pid="], check=False, capture_output=True, text=True
+        )
+        self.process.kill()
+        self.process.wait(TIMEOUT_S)
+        for pid in children.stdout.split():
+            with suppress(ProcessLookupError):
+                _kill(int(pid))
+
+
+@contextmanager
+def running(*arguments: str, kubeconfig: str, port: int = 0) -> Iterator[Extender]:
+    """``python -m webhook.extender`` that knows the cluster already."""
+    command = [sys.executable, "-m", "webhook.extender", "--port", str(port), "--kubeconfig", kubeconfig, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        lines = map(json.loads, iter(process.stdout.readline, b""))
+        log: list[dict[str, Any]] = []
+        try:
+            for line in lines:
+                log.append(line)
+                if "url" in line:
+                    break
+            else:
+                raise AssertionError(f"the extender ended: {log}")
+            threading.Thread(target=lambda: log.extend(lines), daemon=True).start()
+            extender = Extender(process, log[-1]["url"], log)
+            extender.wait_ready()
+            yield extender
+        finally:
+            if process.poll() is None:
+                process.terminate()
+            process.wait(TIMEOUT_S)
+
+
+def _session() -> requests.Session:
+    session = requests.Session()
+    session.trust_env = False
+    return session
+
+
+def _kill(pid: int) -> None:
+    import os
+    import signal
+
+    os.kill(pid, signal.SIGKILL)
