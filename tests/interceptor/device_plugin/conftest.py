@@ -9,6 +9,7 @@ import pytest
 from interceptor.devices import machine_of
 from tests.support import native
 from tests.support.api_stand_in import ApiStandIn
+from tests.support.clusters import any_cluster, real_kubeconfig  # noqa: F401 - fixtures for tests in this folder
 from tests.support.device_plugin import Bench, device
 from tests.support.kubelet import HostTree, Kubelet, PluginProcess, PluginThread
 from tests.support.simulated_npu import Machine
