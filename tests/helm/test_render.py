@@ -49,7 +49,8 @@ def workloads(values: str) -> list[tuple[Object, Object]]:
 @every_set
 def test_helm_3_and_4_render_the_same_objects(values: str) -> None:
     old, new = rendered(values, 3).objects, rendered(values, 4).objects
-    assert sorted(old, key=key) == sorted(new, key=key)  # the order of kinds that Helm does not know is its own
+    # The order of kinds that Helm does not know is its own.
+    assert sorted(map(json.dumps, old)) == sorted(map(json.dumps, new))
 
 
 @every_set
@@ -90,9 +91,15 @@ def test_an_older_kubernetes_is_refused() -> None:
 @every_set
 def test_no_object_stands_twice_and_each_is_in_its_namespace(values: str) -> None:
     objects = rendered(values).objects
-    keys = [key(entry) for entry in objects]
+    keys = [(*key(entry), entry["metadata"].get("namespace")) for entry in objects]
     assert len(set(keys)) == len(keys)
-    elsewhere = {("RoleBinding", "kube-system"), ("Role", "default"), ("RoleBinding", "default")}
+    elsewhere = {
+        ("RoleBinding", "kube-system"),
+        ("Role", "kube-node-lease"),
+        ("RoleBinding", "kube-node-lease"),
+        ("Role", "default"),
+        ("RoleBinding", "default"),
+    }
     elsewhere |= {("Role", "npu-test"), ("RoleBinding", "npu-test")}
     for entry in objects:
         namespace = entry["metadata"].get("namespace")
@@ -310,3 +317,11 @@ def test_names_fit_whatever_the_release_is_called(release: str) -> None:
         assert len(entry["metadata"]["name"]) <= 63
         if entry["kind"] != "Pod" and pod_spec(entry) is not None:
             assert all(len(value) <= 63 for value in entry["metadata"]["labels"].values())
+
+
+def test_the_node_parts_may_be_a_version_ahead() -> None:
+    settings = ['image.tag="0.1.0"', 'node.tag="0.2.0"']
+    for entry, spec in ((entry, pod_spec(entry)) for entry in rendered("default", settings=settings).objects):
+        tags = {one["image"].rpartition(":")[2] for one in containers(spec or {"containers": []})}
+        tags -= {f"v{helm.OLDEST}"}  # kube-scheduler's
+        assert tags <= ({"0.2.0"} if entry["kind"] == "DaemonSet" else {"0.1.0"})

@@ -56,6 +56,17 @@ image: {{ $image.repository }}{{ if $image.digest }}@{{ $image.digest }}{{ else 
 imagePullPolicy: {{ $image.pullPolicy }}
 {{- end -}}
 
+{{- /* The image of the node parts, which may be a version ahead. */ -}}
+{{- define "vnpu.node.image" -}}
+{{- $image := .Values.image -}}
+{{- with .Values.node.tag -}}
+image: {{ $image.repository }}:{{ . }}
+imagePullPolicy: {{ $image.pullPolicy }}
+{{- else -}}
+{{- include "vnpu.image" $ -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "vnpu.pullSecrets" -}}
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets:

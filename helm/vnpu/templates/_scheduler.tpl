@@ -15,6 +15,8 @@
 {{- define "vnpu.extender.arguments" -}}
 - --host=127.0.0.1
 - --port={{ include "vnpu.extender.port" . }}
+- --policy={{ .Values.scheduler.nodePolicy }}
+- --card-policy={{ .Values.scheduler.cardPolicy }}
 {{ include "vnpu.settings.arguments" . }}
 {{- end -}}
 
