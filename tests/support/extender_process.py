@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import requests
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 TIMEOUT_S = 60
 
@@ -72,12 +74,14 @@ class Extender:
         self.process.wait(TIMEOUT_S)
         for pid in children.stdout.split():
             with suppress(ProcessLookupError):
-                _kill(int(pid))
+                os.kill(int(pid), signal.SIGKILL)
 
 
 @contextmanager
-def running(*arguments: str, kubeconfig: str, port: int = 0) -> Iterator[Extender]:
-    """``python -m webhook.extender`` that knows the cluster already."""
+def running(
+    *arguments: str, kubeconfig: str, port: int = 0, before: Callable[[Extender], object] = bool
+) -> Iterator[Extender]:
+    """``python -m webhook.extender`` that knows the cluster already; ``before`` is called when it only answers."""
     command = [sys.executable, "-m", "webhook.extender", "--port", str(port), "--kubeconfig", kubeconfig, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -91,7 +95,8 @@ def running(*arguments: str, kubeconfig: str, port: int = 0) -> Iterator[Extende
             else:
                 raise AssertionError(f"the extender ended: {log}")
             threading.Thread(target=lambda: log.extend(lines), daemon=True).start()
-            extender = Extender(process, log[-1]["url"], log)
+            extender = Extender(process, line["url"], log)
+            before(extender)
             extender.wait_ready()
             yield extender
         finally:
@@ -104,10 +109,3 @@ def _session() -> requests.Session:
     session = requests.Session()
     session.trust_env = False
     return session
-
-
-def _kill(pid: int) -> None:
-    import os
-    import signal
-
-    os.kill(pid, signal.SIGKILL)

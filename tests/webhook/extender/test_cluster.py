@@ -14,7 +14,6 @@ import time
 import uuid
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -26,6 +25,7 @@ from vnpu.kube import EVENTS, LEASES, NODES, PODS, Cluster, KubeError, connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 WAIT_S = 90
@@ -209,7 +209,6 @@ def test_pods_get_bound_and_an_impossible_one_hears_why(bench: Bench, settings: 
             return [event["message"] for event in events]
 
         message = bench.wait(told, 1)[0]
-        print(message)
     books = bench.check()
     assert sum(use.slots for use in books.used.values()) == 8
     for pod in bound:
@@ -227,9 +226,7 @@ def test_a_restart_of_everything_in_the_middle_changes_no_sum(bench: Bench, sett
     expected = 12
     with ExitStack() as stack:
         stack.enter_context(bench.kubelet())
-        first = stack.enter_context(
-            extender_process.running("--config", str(settings), kubeconfig=bench.kubeconfig)
-        )
+        first = stack.enter_context(extender_process.running("--config", str(settings), kubeconfig=bench.kubeconfig))
         scheduler = stack.enter_context(bench.scheduler(first.port))
         for index in range(expected):
             bench.make_pod(f"p{index}", 30000, 45)
