@@ -28,6 +28,5 @@ void vnpu_forget_card(struct vnpu_process *self, int card) {
     struct vnpu_record record;
 
     while (vnpu_untrack_any(&self->tracker, (uint8_t)card, &record))
-        if (record.kind != VNPU_MAPPING)
-            vnpu_give(self, card, record.pages, record.overhead);
+        vnpu_give(self, card, record.pages, record.overhead);
 }

@@ -4,6 +4,9 @@
 
 #include "process.h"
 
+/* Where physical memory is asked for: in the properties of acl, of the runtime and of the driver alike. */
+enum { VNPU_SIDE_DEVICE = 1 };
+
 /* Pages that `bytes` take when the device rounds to pages of `page` bytes; 0 when no card could hold so many. */
 uint64_t vnpu_pages(uint64_t bytes, uint64_t page);
 

@@ -1,16 +1,10 @@
-/* The driver's memory calls: the one place that every version of CANN ends in, so the one place that counts, to the
- * page.
- *
- * A handle of physical memory has references: its creation, each mapping, each time it was asked back from an address.
- * The device has the memory back with the last. A pool keeps what it once took until it is trimmed or destroyed. */
+/* Memory by address and from pools, of the driver. A pool keeps what it once took until it is trimmed or destroyed. */
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "account.h"
-#include "call.h"
 #include "devices.h"
-
-enum { OUT_OF_MEMORY = 6, MODULE_RUNTIME = 7, SIDE_DEVICE = 1 };
+#include "driver.h"
 
 /* flag of halMemAlloc */
 enum { KIND_SHIFT = 10, KIND_BITS = 0xf, MODULE_SHIFT = 56, DEVICE_BITS = 0x3ff };
@@ -18,13 +12,6 @@ enum { KIND_SVM = 0, KIND_DEVICE = 1, KIND_DVPP = 3, KIND_UVM = 7 };
 
 #define FLAG_HUGE  (1ull << 17)
 #define FLAG_GIANT (1ull << 31)
-#define PAGE_HUGE  (2ull << 20)
-#define PAGE_GIANT (1ull << 30)
-
-struct property {
-    uint32_t side, device, module, page_type, memory_type;
-    uint64_t reserve;
-};
 
 struct pool_id {
     uint64_t id;
@@ -34,7 +21,7 @@ struct pool_id {
 /* Driver functions call each other too; only the outermost counts. */
 static __thread unsigned int driver_depth;
 
-static bool begin(struct vnpu_call *call, enum vnpu_hook hook) {
+bool vnpu_driver_begin(struct vnpu_call *call, enum vnpu_hook hook) {
     if (!vnpu_begin(call, hook, HAL))
         return false;
     vnpu_store_relaxed(&call->self->driver_seen, 1);
@@ -42,7 +29,7 @@ static bool begin(struct vnpu_call *call, enum vnpu_hook hook) {
     return true;
 }
 
-static int end(struct vnpu_call *call) {
+int vnpu_driver_end(struct vnpu_call *call) {
     driver_depth--;
     return vnpu_end(call);
 }
@@ -56,30 +43,30 @@ static bool on_device(unsigned long long flag) {
 }
 
 static uint64_t page_of_flag(unsigned long long flag) {
-    return flag & FLAG_GIANT ? PAGE_GIANT : flag & FLAG_HUGE ? PAGE_HUGE : VNPU_PAGE;
+    return flag & FLAG_GIANT ? VNPU_PAGE_GIANT : flag & FLAG_HUGE ? VNPU_PAGE_HUGE : VNPU_PAGE;
 }
 
 VNPU_EXPORT int halMemAlloc(void **out, unsigned long long size, unsigned long long flag);
 int halMemAlloc(void **out, unsigned long long size, unsigned long long flag) {
     struct vnpu_call call;
 
-    if (!begin(&call, VNPU_HOOK_halMemAlloc))
+    if (!vnpu_driver_begin(&call, VNPU_HOOK_halMemAlloc))
         return call.result;
     int (*real)(void **, unsigned long long, unsigned long long) = call.real;
     int card = on_device(flag) ? vnpu_card_of_hal(call.self, flag & DEVICE_BITS) : VNPU_NO_CARD;
     uint64_t pages = vnpu_pages(size, page_of_flag(flag));
-    bool overhead = flag >> MODULE_SHIFT == MODULE_RUNTIME;
+    bool overhead = flag >> MODULE_SHIFT == VNPU_MODULE_RUNTIME;
     if (!call.outermost || card == VNPU_NO_CARD || pages == 0) {
         call.result = real(out, size, flag);
-        return end(&call);
+        return vnpu_driver_end(&call);
     }
-    call.result = OUT_OF_MEMORY;
+    call.result = VNPU_DRIVER_OUT_OF_MEMORY;
     if (vnpu_take(call.self, card, pages, overhead)) {
         call.result = real(out, size, flag);
         if (call.result != 0 || !vnpu_keep(call.self, VNPU_POINTER, (uintptr_t)*out, card, pages, overhead))
             vnpu_give(call.self, card, pages, overhead);
     }
-    return end(&call);
+    return vnpu_driver_end(&call);
 }
 
 VNPU_EXPORT int halMemFree(void *pointer);
@@ -87,7 +74,7 @@ int halMemFree(void *pointer) {
     struct vnpu_call call;
     struct vnpu_record record;
 
-    if (!begin(&call, VNPU_HOOK_halMemFree))
+    if (!vnpu_driver_begin(&call, VNPU_HOOK_halMemFree))
         return call.result;
     bool ours = call.outermost && vnpu_untrack(&call.self->tracker, VNPU_POINTER, (uintptr_t)pointer, &record);
     call.result = ((int (*)(void *))call.real)(pointer);
@@ -95,100 +82,7 @@ int halMemFree(void *pointer) {
         vnpu_track(&call.self->tracker, &record);
     else if (ours)
         vnpu_give(call.self, record.card, record.pages, record.overhead);
-    return end(&call);
-}
-
-/* ---- Handles */
-
-static uint64_t page_of_type(uint32_t type) {
-    return type == 0 ? VNPU_PAGE : type == 1 ? PAGE_HUGE : PAGE_GIANT;
-}
-
-VNPU_EXPORT int halMemCreate(void **handle, size_t size, const struct property *wanted, uint64_t flag);
-int halMemCreate(void **handle, size_t size, const struct property *wanted, uint64_t flag) {
-    struct vnpu_call call;
-
-    if (!begin(&call, VNPU_HOOK_halMemCreate))
-        return call.result;
-    int (*real)(void **, size_t, const struct property *, uint64_t) = call.real;
-    bool device = wanted != NULL && wanted->side == SIDE_DEVICE;
-    int card = device ? vnpu_card_of_hal(call.self, wanted->device) : VNPU_NO_CARD;
-    uint64_t pages = device ? vnpu_pages(size, page_of_type(wanted->page_type)) : 0;
-    bool overhead = device && wanted->module == MODULE_RUNTIME;
-    if (!call.outermost || card == VNPU_NO_CARD || pages == 0) {
-        call.result = real(handle, size, wanted, flag);
-        return end(&call);
-    }
-    call.result = OUT_OF_MEMORY;
-    if (vnpu_take(call.self, card, pages, overhead)) {
-        call.result = real(handle, size, wanted, flag);
-        if (call.result != 0 || !vnpu_keep(call.self, VNPU_HANDLE, (uintptr_t)*handle, card, pages, overhead))
-            vnpu_give(call.self, card, pages, overhead);
-    }
-    return end(&call);
-}
-
-static void drop_reference(struct vnpu_call *call, uint64_t handle) {
-    struct vnpu_record record;
-
-    if (vnpu_untrack_once(&call->self->tracker, handle, &record))
-        vnpu_give(call->self, record.card, record.pages, record.overhead);
-}
-
-VNPU_EXPORT int halMemRelease(void *handle);
-int halMemRelease(void *handle) {
-    struct vnpu_call call;
-
-    if (!begin(&call, VNPU_HOOK_halMemRelease))
-        return call.result;
-    call.result = ((int (*)(void *))call.real)(handle);
-    if (call.outermost && call.result == 0)
-        drop_reference(&call, (uintptr_t)handle);
-    return end(&call);
-}
-
-VNPU_EXPORT int halMemMap(void *address, size_t size, size_t offset, void *handle, uint64_t flag);
-int halMemMap(void *address, size_t size, size_t offset, void *handle, uint64_t flag) {
-    struct vnpu_call call;
-
-    if (!begin(&call, VNPU_HOOK_halMemMap))
-        return call.result;
-    call.result = ((int (*)(void *, size_t, size_t, void *, uint64_t))call.real)(address, size, offset, handle, flag);
-    if (call.outermost && call.result == 0) {
-        int card = vnpu_track_again(&call.self->tracker, (uintptr_t)handle);
-
-        if (card != VNPU_NO_CARD)
-            vnpu_keep(call.self, VNPU_MAPPING, (uintptr_t)address, card, (uintptr_t)handle, false);
-    }
-    return end(&call);
-}
-
-VNPU_EXPORT int halMemUnmap(void *address);
-int halMemUnmap(void *address) {
-    struct vnpu_call call;
-    struct vnpu_record mapping;
-
-    if (!begin(&call, VNPU_HOOK_halMemUnmap))
-        return call.result;
-    bool ours = call.outermost && vnpu_untrack(&call.self->tracker, VNPU_MAPPING, (uintptr_t)address, &mapping);
-    call.result = ((int (*)(void *))call.real)(address);
-    if (ours && call.result != 0)
-        vnpu_track(&call.self->tracker, &mapping);
-    else if (ours)
-        drop_reference(&call, mapping.pages);
-    return end(&call);
-}
-
-VNPU_EXPORT int halMemRetainAllocationHandle(void **handle, void *address);
-int halMemRetainAllocationHandle(void **handle, void *address) {
-    struct vnpu_call call;
-
-    if (!begin(&call, VNPU_HOOK_halMemRetainAllocationHandle))
-        return call.result;
-    call.result = ((int (*)(void **, void *))call.real)(handle, address);
-    if (call.outermost && call.result == 0)
-        vnpu_track_again(&call.self->tracker, (uintptr_t)*handle);
-    return end(&call);
+    return vnpu_driver_end(&call);
 }
 
 /* ---- Pools */
@@ -228,13 +122,13 @@ static void shrink_pool(struct vnpu_process *self, struct vnpu_pool *pool, uint6
 static int grow_pool(struct vnpu_call *call, struct vnpu_pool *pool, uint64_t va, uint64_t size, int32_t policy) {
     int (*real)(struct pool_id, uint64_t, uint64_t, int32_t) = call->real;
     int card = vnpu_card_of_hal(call->self, pool->id.device);
-    uint64_t bytes = vnpu_pages(size, PAGE_HUGE) * VNPU_PAGE;
+    uint64_t bytes = vnpu_pages(size, VNPU_PAGE_HUGE) * VNPU_PAGE;
     uint64_t missing = pool->used + bytes > pool->reserved ? pool->used + bytes - pool->reserved : 0;
 
     if (card == VNPU_NO_CARD || bytes == 0)
         return real(pool->id, va, size, policy);
     if (missing > 0 && !vnpu_take(call->self, card, missing / VNPU_PAGE, false))
-        return OUT_OF_MEMORY;
+        return VNPU_DRIVER_OUT_OF_MEMORY;
     pool->reserved += missing;
     int result = real(pool->id, va, size, policy);
     if (result == 0)
@@ -248,36 +142,36 @@ VNPU_EXPORT int halMemPoolMalloc(struct pool_id id, uint64_t va, uint64_t size, 
 int halMemPoolMalloc(struct pool_id id, uint64_t va, uint64_t size, int32_t policy) {
     struct vnpu_call call;
 
-    if (!begin(&call, VNPU_HOOK_halMemPoolMalloc))
+    if (!vnpu_driver_begin(&call, VNPU_HOOK_halMemPoolMalloc))
         return call.result;
     pthread_mutex_lock(&call.self->pools_lock);
     struct vnpu_pool *pool = pool_made(call.self, id);
-    call.result = pool == NULL ? OUT_OF_MEMORY : grow_pool(&call, pool, va, size, policy);
+    call.result = pool == NULL ? VNPU_DRIVER_OUT_OF_MEMORY : grow_pool(&call, pool, va, size, policy);
     pthread_mutex_unlock(&call.self->pools_lock);
-    return end(&call);
+    return vnpu_driver_end(&call);
 }
 
 VNPU_EXPORT int halMemPoolFree(struct pool_id id, uint64_t va, uint64_t size, int32_t policy);
 int halMemPoolFree(struct pool_id id, uint64_t va, uint64_t size, int32_t policy) {
     struct vnpu_call call;
 
-    if (!begin(&call, VNPU_HOOK_halMemPoolFree))
+    if (!vnpu_driver_begin(&call, VNPU_HOOK_halMemPoolFree))
         return call.result;
     pthread_mutex_lock(&call.self->pools_lock);
     call.result = ((int (*)(struct pool_id, uint64_t, uint64_t, int32_t))call.real)(id, va, size, policy);
     struct vnpu_pool *pool = *pool_of(call.self, id);
-    uint64_t bytes = vnpu_pages(size, PAGE_HUGE) * VNPU_PAGE;
+    uint64_t bytes = vnpu_pages(size, VNPU_PAGE_HUGE) * VNPU_PAGE;
     if (call.result == 0 && pool != NULL)
         pool->used -= bytes < pool->used ? bytes : pool->used;
     pthread_mutex_unlock(&call.self->pools_lock);
-    return end(&call);
+    return vnpu_driver_end(&call);
 }
 
 VNPU_EXPORT int halMemPoolTrim(struct pool_id id, uint64_t *reserved, uint64_t used, uint64_t free_bytes);
 int halMemPoolTrim(struct pool_id id, uint64_t *reserved, uint64_t used, uint64_t free_bytes) {
     struct vnpu_call call;
 
-    if (!begin(&call, VNPU_HOOK_halMemPoolTrim))
+    if (!vnpu_driver_begin(&call, VNPU_HOOK_halMemPoolTrim))
         return call.result;
     pthread_mutex_lock(&call.self->pools_lock);
     call.result = ((int (*)(struct pool_id, uint64_t *, uint64_t, uint64_t))call.real)(id, reserved, used, free_bytes);
@@ -286,14 +180,14 @@ int halMemPoolTrim(struct pool_id id, uint64_t *reserved, uint64_t used, uint64_
     if (call.result == 0 && pool != NULL && reserved != NULL)
         shrink_pool(call.self, pool, *reserved > pool->used ? *reserved : pool->used);
     pthread_mutex_unlock(&call.self->pools_lock);
-    return end(&call);
+    return vnpu_driver_end(&call);
 }
 
 VNPU_EXPORT int halMemPoolDestroy(struct pool_id id);
 int halMemPoolDestroy(struct pool_id id) {
     struct vnpu_call call;
 
-    if (!begin(&call, VNPU_HOOK_halMemPoolDestroy))
+    if (!vnpu_driver_begin(&call, VNPU_HOOK_halMemPoolDestroy))
         return call.result;
     pthread_mutex_lock(&call.self->pools_lock);
     call.result = ((int (*)(struct pool_id))call.real)(id);
@@ -305,7 +199,7 @@ int halMemPoolDestroy(struct pool_id id) {
         free(pool);
     }
     pthread_mutex_unlock(&call.self->pools_lock);
-    return end(&call);
+    return vnpu_driver_end(&call);
 }
 
 void vnpu_forget_pools(struct vnpu_process *self, int card) {

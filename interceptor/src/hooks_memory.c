@@ -8,7 +8,7 @@
 #include "call.h"
 #include "devices.h"
 
-enum { VNPU_SIDE_DEVICE = 1, VNPU_RT_HOST = 0x81, VNPU_RT_HOST_SVM = 0x90 };
+enum { VNPU_RT_HOST = 0x81, VNPU_RT_HOST_SVM = 0x90 };
 
 /* aclrtPhysicalMemProp and rtDrvMemProp_t, as far as they say where the memory is. */
 struct acl_physical {

@@ -91,6 +91,17 @@ bool vnpu_untrack(struct vnpu_tracker *tracker, enum vnpu_kind kind, uint64_t ke
     return found != NULL;
 }
 
+bool vnpu_tracked(struct vnpu_tracker *tracker, enum vnpu_kind kind, uint64_t key, struct vnpu_record *record) {
+    struct vnpu_shard *shard = shard_of(tracker, kind, key);
+
+    pthread_mutex_lock(&shard->lock);
+    struct vnpu_record *found = find(shard, kind, key);
+    if (found != NULL)
+        *record = *found;
+    pthread_mutex_unlock(&shard->lock);
+    return found != NULL;
+}
+
 int vnpu_track_again(struct vnpu_tracker *tracker, uint64_t handle) {
     struct vnpu_shard *shard = shard_of(tracker, VNPU_HANDLE, handle);
     int card = -1;

@@ -6,12 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum vnpu_kind { VNPU_POINTER, VNPU_HANDLE, VNPU_MAPPING };
+enum vnpu_kind { VNPU_POINTER, VNPU_HANDLE, VNPU_MAPPING, VNPU_SHAREABLE };
 
 struct vnpu_record {
-    uint64_t key;   /* pointer or handle */
-    uint64_t pages; /* of a mapping: the handle that is mapped */
-    uint32_t refs;  /* of a handle: creation, mappings, times it was asked back */
+    uint64_t key; /* pointer or handle */
+    uint64_t pages;
+    uint64_t owner; /* of a mapping, a shareable and an imported handle: the handle whose memory it is */
+    uint32_t refs;  /* of a handle: creation, mappings, times it was asked back, imports */
     uint8_t card;   /* index of the region */
     uint8_t kind;
     uint8_t overhead;
@@ -34,6 +35,8 @@ struct vnpu_tracker {
 bool vnpu_track(struct vnpu_tracker *tracker, const struct vnpu_record *record);
 /* Takes the record out; false when there is none: not ours to count. */
 bool vnpu_untrack(struct vnpu_tracker *tracker, enum vnpu_kind kind, uint64_t key, struct vnpu_record *record);
+/* Finds a record and leaves it. */
+bool vnpu_tracked(struct vnpu_tracker *tracker, enum vnpu_kind kind, uint64_t key, struct vnpu_record *record);
 /* Another reference to a handle; its card, or -1 when it is not tracked. */
 int vnpu_track_again(struct vnpu_tracker *tracker, uint64_t handle);
 /* One reference less; true with the record when it was the last. */

@@ -256,6 +256,34 @@ def test_physical_memory_is_counted_until_its_last_reference_goes(kept: Containe
             assert sum(books(kept)) == device(machine)
 
 
+@pytest.mark.parametrize("last", ["a", "i"])
+def test_physical_memory_stays_for_as_long_as_the_process_imports_it(
+    kept: Container, machine: Machine, last: str
+) -> None:
+    (first,) = {"a", "i"} - {last}
+    with client(kept, machine) as npu:
+        prepare(npu)
+        before, _ = books(kept)
+        for words in (
+            f"rtMallocPhysical &a {MOST} @r 0",
+            "aclrtMemExportToShareableHandle $a 0 0 &s",
+            "aclrtMemImportFromShareableHandle $s 0 &i",
+            f"rtReserveMemAddress &v {MOST} 0 0 0",
+            f"rtMapMem $v {MOST} 0 $i 0",
+            "rtUnmapMem $v",
+            f"rtFreePhysical ${first}",
+        ):
+            assert npu.call(*words.split()) == 0
+        assert books(kept)[0] - before == MOST
+        assert sum(books(kept)) == device(machine)
+        assert npu.call("rtMallocPhysical", "&b", MOST, "@r", 0) == OUT_OF_MEMORY
+
+        assert npu.call("rtFreePhysical", f"${last}") == 0
+        assert books(kept)[0] == before
+        assert sum(books(kept)) == device(machine)
+        assert npu.call("rtMallocPhysical", "&b", MOST, "@r", 0) == 0
+
+
 def test_a_device_reset_gives_everything_back(kept: Container, machine: Machine) -> None:
     with client(kept, machine) as npu:
         prepare(npu)

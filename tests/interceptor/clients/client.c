@@ -53,6 +53,8 @@ static unsigned char buffers[BUFFERS][BUFFER_BYTES] __attribute__((aligned(64)))
     NAME(rtUnmapMem)                                                                                                   \
     NAME(rtMemRetainAllocationHandle)                                                                                  \
     NAME(rtMallocHost)                                                                                                 \
+    NAME(aclrtMemExportToShareableHandle)                                                                              \
+    NAME(aclrtMemImportFromShareableHandle)                                                                            \
     NAME(aclmdlLoadFromMem)                                                                                            \
     NAME(aclrtCreateStream)                                                                                            \
     NAME(aclrtSynchronizeStream)                                                                                       \
