@@ -68,7 +68,8 @@ def _keep(cluster: Cluster, place: Place, options: argparse.Namespace) -> int:
     )
     replica.start()
     if options.command == "keep":
-        signal.signal(signal.SIGTERM, _end)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, _end)
         _for_ever(replica)
         return 0
     return _until_done(replica, options.within_seconds)

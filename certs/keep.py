@@ -104,6 +104,7 @@ class Replica:
     _served: KeyPair | None = None
     _remembered: bytes = b""
     _failures: int = 0
+    _last: Step | None = None
 
     def start(self) -> None:
         """Take up what a process before this one left in the folder."""
@@ -141,7 +142,8 @@ class Replica:
         if step is Step.ANNOUNCE:
             self.renew = False
         self._tell(step, why)
-        return step, self._after(step)
+        before, self._last = self._last, step
+        return step, self._after(step, before)
 
     def _view(self, found: Found) -> View:
         view = view_of(
@@ -183,10 +185,11 @@ class Replica:
     def _serves(self) -> str:
         return "what was served goes on being served" if self._served is not None else "nothing is served yet"
 
-    def _after(self, step: Step) -> float:
+    def _after(self, step: Step, before: Step | None) -> float:
         if step is Step.STUCK:
             return _SLOW_S
-        if step in (Step.SETTLED, Step.WAIT) or (step is Step.PUBLISH and self.secret_only):
+        # A step that has to be taken again was undone by somebody: no reason to hurry.
+        if step in (Step.SETTLED, Step.WAIT, before) or (step is Step.PUBLISH and self.secret_only):
             return self.poll_s * random.uniform(0.8, 1.2)  # noqa: S311 - spreads load
         return 0.0
 

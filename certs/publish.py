@@ -29,7 +29,7 @@ from certs.authority import service_names
 from certs.rotation import WRITES, Entry, Step, View, carry_out, plan
 from certs.trust import read_trust, write_trust
 from vnpu.errors import VnpuError, few
-from vnpu.kube import MUTATING, SECRETS, VALIDATING, KubeError, NotFound
+from vnpu.kube import MUTATING, SECRETS, VALIDATING, Forbidden, NotFound
 from vnpu.names import CERTIFICATES_OWNER, CERTIFICATES_TYPE, OWNER_LABEL
 
 if TYPE_CHECKING:
@@ -74,15 +74,15 @@ class Found:
         secret: the Secret; None where there is none.
         trust: what it holds.
         tidy: whether it holds exactly that.
-        configurations: the webhook configurations that exist; None where they cannot be read.
-        unreadable: why they cannot be read.
+        configurations: the webhook configurations that exist; None where they may not be read.
+        unreadable: why not.
     """
 
     secret: Object | None
     trust: Trust | None
     tidy: bool
     configurations: tuple[tuple[Resource, Object], ...] | None
-    unreadable: KubeError | None = None
+    unreadable: Forbidden | None = None
 
     @property
     def entries(self) -> tuple[Entry, ...] | None:
@@ -106,7 +106,7 @@ def look(cluster: Cluster, place: Place, now: datetime) -> Found:
     """Read what stands on the cluster: the Secret first, so that a bundle is never older than what it is held against.
 
     Raises:
-        KubeError: the Secret cannot be read.
+        KubeError: something cannot be read; for configurations that may not be, see :class:`Found`.
         ForeignSecretError: it is not ours.
     """
     secret = _optional(cluster, SECRETS, place.secret, place.namespace)
@@ -117,7 +117,7 @@ def look(cluster: Cluster, place: Place, now: datetime) -> Found:
         read = [
             (kind, _optional(cluster, kind, name)) for name in place.configurations for kind in (MUTATING, VALIDATING)
         ]
-    except KubeError as error:
+    except Forbidden as error:
         return Found(secret, trust, tidy, None, error)
     return Found(secret, trust, tidy, tuple((kind, found) for kind, found in read if found is not None))
 

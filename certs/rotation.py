@@ -56,7 +56,7 @@ class View:
         names: the DNS names that are served.
         trust: what the Secret holds; None where there is none.
         tidy: whether the Secret holds exactly this, and nothing that was left out.
-        entries: every webhook; None where that cannot be read.
+        entries: every webhook; None where that may not be read.
         steady: for how long this replica has seen the Secret and every entry unchanged, and each entry with the whole
             bundle. Zero as soon as anything differs.
         remembered: CAs that were trusted when the Secret was seen last, PEM.
@@ -87,7 +87,7 @@ class Step(Enum):
     SWITCH = "the next CA signs from now on"
     PUBLISH = "published the caBundle"
     WAIT = "waits until API servers have surely seen the caBundle"
-    STUCK = "the caBundles cannot be read"
+    STUCK = "the caBundles may not be read"
     SETTLED = "nothing to do"
 
 
@@ -119,7 +119,7 @@ def _secret_first(trust: Trust, view: View) -> tuple[Step, str] | None:
 def _then_published(trust: Trust, view: View) -> tuple[Step, str]:
     assert trust.signer is not None
     if view.entries is None:
-        return Step.STUCK, "until they can be, nothing is published and no CA changes"
+        return Step.STUCK, "until they may be, nothing is published and no CA changes"
     if wrong := [entry.name for entry in view.entries if entry.bundle != trust.bundle]:
         return Step.PUBLISH, ", ".join(wrong)
     if not trust.cleared or trust.next is not None:

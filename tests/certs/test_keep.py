@@ -165,6 +165,21 @@ class TestFailures:
         assert [one["name"] for one in configuration["webhooks"]] == ["new", "w"]
         assert all(one["clientConfig"]["caBundle"] for one in configuration["webhooks"])
 
+    def test_a_bundle_that_somebody_keeps_emptying_is_filled_without_haste(
+        self, api: ApiStandIn, replica: Replica, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        settle(replica)
+        said(capsys)
+        pauses = []
+        for _ in range(5):
+            api.put(MUTATING, {"metadata": {"name": "vnpu"}, "webhooks": [{"name": "w", "clientConfig": {}}]})
+            step, pause_s = replica.turn()
+            assert step is Step.PUBLISH
+            pauses.append(pause_s)
+        assert pauses[0] == 0
+        assert all(pause_s > 2 for pause_s in pauses[1:])
+        assert len(said(capsys)) == 1, "once in ten minutes is enough"
+
     def test_a_folder_that_cannot_be_written_is_told(
         self, cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

@@ -105,8 +105,8 @@ class Cluster:
         namespace: str | None = None,
         label_selector: str = "",
         field_selector: str = "",
-        timeout_s: int = 300,
-        silence_s: float = 100.0,
+        timeout_s: int = 60,
+        silence_s: float = 75.0,
     ) -> Watch:
         """What happens to the objects after a resource version, bookmarks included, until the server ends it.
 
@@ -116,9 +116,9 @@ class Cluster:
             namespace: only there.
             label_selector: only these.
             field_selector: only these.
-            timeout_s: when the server is to end it.
-            silence_s: a watch that says nothing for so long is taken for dead. The server sends a bookmark about once
-                a minute.
+            timeout_s: when the server is to end it, whatever happens. It may send nothing before: bookmarks are not
+                promised, and a kind of which nothing ever changes gets none.
+            silence_s: a watch that says nothing for so long, not even its end, is taken for dead.
 
         Raises:
             Gone: by the call or while iterating: the server has forgotten that version.

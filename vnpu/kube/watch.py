@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _SLOW_S: Final = 30.0
 """Between two tries of what is forbidden."""
+_SHORT_S: Final = 1.0
+"""A watch that lasts no longer is no use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,26 +93,28 @@ class Follower:
             self._watch.close()
 
     def __iter__(self) -> Iterator[Listing | Event | Lost]:
-        version = ""
-        failures = 0
-        while not self._closed.is_set():
+        version, failures, pause = "", 0, 0.0
+        while not self._closed.wait(pause):
+            begun = time.monotonic()
             try:
                 if not version:
                     listing = self._listed()
                     version = listing.resource_version
                     yield listing
                 for event in self._events(version):
-                    version = event.resource_version
-                    failures = 0
+                    version, failures = event.resource_version, 0
                     if event.type != "BOOKMARK":
                         yield event
             except Gone:
-                version = ""
+                version, failures = "", failures + 1
+                pause = pause_s(failures)
             except KubeError as error:
                 failures += 1
+                pause = _SLOW_S if isinstance(error, Forbidden) else pause_s(failures, error.retry_after_s)
                 yield Lost(error)
-                slow = isinstance(error, Forbidden)  # until somebody grants it
-                self._closed.wait(_SLOW_S if slow else pause_s(failures, error.retry_after_s))
+            else:
+                failures = failures + 1 if time.monotonic() - begun < _SHORT_S else 0
+                pause = pause_s(failures) if failures else 0.0
 
     def _events(self, version: str) -> Iterator[Event]:
         self._watch = self._watched(version)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ from vnpu.kube import (
     Cluster,
     Conflict,
     Event,
+    Follower,
     Forbidden,
     Gone,
     Invalid,
@@ -30,6 +32,7 @@ from vnpu.kube import (
     Lost,
     NotFound,
     Unreachable,
+    Watch,
     connect,
     transport,
 )
@@ -256,6 +259,14 @@ class TestFollowing:
         assert step.type == "DELETED"
         steps.end()
 
+    def test_a_server_that_ends_every_watch_is_not_asked_in_a_loop(self, cluster: Cluster) -> None:
+        ended = [Watch(Ended()) for _ in range(4)]
+        follower = Follower(lambda: cluster.list(SECRETS), lambda _: ended.pop())
+        begun = time.monotonic()
+        with pytest.raises(IndexError):
+            list(follower)
+        assert time.monotonic() - begun > 0.1 + 0.2 + 0.4 + 0.8
+
     def test_what_is_forbidden_is_told(self, api: ApiStandIn, cluster: Cluster) -> None:
         api.fail(Fault("GET", status=403, reason="Forbidden"))
         follower = cluster.follow(SECRETS, "n")
@@ -352,6 +363,16 @@ def test_what_stands_before_the_server_may_refuse_as_well(header: str, seconds: 
     error = refusal(502, b"<h1>Bad gateway</h1>", header)
     assert (error.status, error.retry_after_s) == (502, seconds)
     assert str(error) == "<h1>Bad gateway</h1> (502)"
+
+
+class Ended:
+    """A stream that has ended."""
+
+    def lines(self) -> Iterator[bytes]:
+        return iter(())
+
+    def close(self) -> None:
+        """Nothing is left to be closed."""
 
 
 class Steps:
