@@ -35,6 +35,8 @@ class Output(StrEnum):
     TABLE = "table"
     JSON = "json"
     YAML = "yaml"
+    HTML = "html"
+    SVG = "svg"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Writing a report: tables on a terminal or as plain text, JSON, YAML."""
+"""Writing a report: tables on a terminal or as plain text, JSON, YAML, a web page, a picture."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, TextIO
 
 from vnpu.errors import VnpuError, printable
+from vnpu.fit import page, svg
 from vnpu.fit.arguments import Output
 from vnpu.fit.json_form import to_json
 from vnpu.fit.table import sections
@@ -28,7 +29,7 @@ def write(report: Report, output: Output, stream: TextIO, *, warnings: bool = Tr
         report: what to write.
         output: in which form.
         stream: where to; tables have colours and rules only where it is a terminal and rich is installed.
-        warnings: whether tables show them; JSON and YAML always have them.
+        warnings: whether tables show them; the other forms always have them.
 
     Raises:
         MissingLibraryError: YAML without PyYAML.
@@ -37,6 +38,10 @@ def write(report: Report, output: Output, stream: TextIO, *, warnings: bool = Tr
         stream.write(json.dumps(to_json(report), indent=2) + "\n")
     elif output is Output.YAML:
         stream.write(_yaml(report))
+    elif output is Output.HTML:
+        stream.writelines(page.write(report))
+    elif output is Output.SVG:
+        stream.writelines(svg.write(report))
     else:
         tables = list(sections(report, warnings=warnings))
         if not (stream.isatty() and _drawn(tables, stream)):
