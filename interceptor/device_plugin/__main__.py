@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from interceptor.devices import Machine
 
 UNUSABLE: Final = 2
+_API_TIMEOUT_S: Final = 5.0
+"""kubelet admits one pod at a time, and waits for Allocate as long as it takes."""
 _SOFT: Final = "soft"
 _HARD: Final = "hard"
 
@@ -45,7 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not options.node:
             raise UsageError("--node is needed, or NODE_NAME in the environment")
         host = Host(options.host_root, options.core_version, elf.this_machine())
-        plugin = Plugin(_setup(options, host), host, kube.connect(kubeconfig=options.kubeconfig, agent="vnpu-node"))
+        cluster = kube.connect(kubeconfig=options.kubeconfig, timeout_s=_API_TIMEOUT_S, agent="vnpu-node")
+        plugin = Plugin(_setup(options, host), host, cluster)
     except VnpuError as error:
         complain(f"device_plugin: {error}")
         return UNUSABLE

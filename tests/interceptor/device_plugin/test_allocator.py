@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -320,8 +322,26 @@ def test_a_part_of_a_card_without_a_template_is_not_given_as_a_whole_card(bench:
     failed(bench, "needs a template")
 
 
-def test_a_host_that_cannot_be_written_is_named(bench: Bench) -> None:
-    """As on a full disk or a read-only path: a file stands where the directory would."""
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])
+def test_a_full_or_read_only_host_is_a_reason_and_leaves_nothing_half_made(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    bench.put(waiting("app", ONE))
+    bench.lock_of("app")
+    with monkeypatch.context() as patched:
+
+        def refuse(path: Path, *_: object, **__: object) -> None:
+            path.touch()
+            raise OSError(code, os.strerror(code), str(path))
+
+        patched.setattr(Path, "write_text", refuse)
+        assert os.strerror(code) in bench.refused()
+    failed(bench, os.strerror(code))
+    assert list(bench.tree.at(names.QUOTAS_HOST).iterdir()) == []
+    assert bench.left("app") == ONE
+
+
+def test_something_that_stands_in_the_way_on_the_host_is_named(bench: Bench) -> None:
     bench.tree.at(names.QUOTAS_HOST).write_text("")
     bench.put(waiting("app", ONE))
     bench.lock_of("app")
