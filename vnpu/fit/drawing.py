@@ -6,7 +6,7 @@ scale, so that a card of half the memory is half as long.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from vnpu.fit.occupancy import compute_part, described
@@ -14,7 +14,6 @@ from vnpu.fit.occupancy import compute_part, described
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from vnpu.cards import Use
     from vnpu.fit.occupancy import Holding, Occupied, OccupiedNode
 
 WIDTH: Final = 1240
@@ -62,7 +61,7 @@ class Size:
         return text[: most - 1] + "…" if most > 3 else ""
 
 
-_LARGE: Final = Size(bar=880, memory=30, compute=9, gap=10, font=13, label=34, told=290)
+_LARGE: Final = Size(bar=850, memory=30, compute=9, gap=10, font=13, label=34, told=320)
 _MEDIUM: Final = Size(bar=352, memory=18, compute=6, gap=6, font=12, label=28)
 _SMALL: Final = Size(bar=112, memory=9, compute=3, gap=3, font=11, label=20)
 
@@ -153,9 +152,10 @@ def draw(nodes: Sequence[OccupiedNode]) -> Picture:
     shown = list(_shown(nodes))
     cards = sum(len(one.cards) for one in shown)
     size = _LARGE if cards <= 16 else _MEDIUM if cards <= 160 else _SMALL
+    columns = (WIDTH + _GUTTER) // (size.column + _GUTTER)
+    size = replace(size, bar=size.bar + (WIDTH + _GUTTER) // columns - _GUTTER - size.column)
     largest = max((card.card.memory_mib for one in shown for card in one.cards), default=1)
     scale = max(1, largest) / size.bar
-    columns = max(1, (WIDTH + _GUTTER) // (size.column + _GUTTER))
     boxes: list[NodeBox] = []
     top = 0.0
     for start in range(0, len(shown), columns):
@@ -191,7 +191,8 @@ def _node(one: OccupiedNode, x: float, y: float, size: Size, scale: float) -> No
 def _title(one: OccupiedNode, size: Size) -> str:
     node = one.node
     chips = sorted({card.card.chip for card in one.cards})
-    full = f"{node.name}  {len(one.cards)} x {', '.join(chips)}" if chips else f"{node.name}  no cards"
+    full = f"{node.name}: {len(one.cards)} x {', '.join(chips)}" if chips else f"{node.name}: no cards"
+    full += "" if node.soft or not chips else ", hard slices only"
     width = size.column - 2 * _PADDING
     return full if size.fits(full, width) == full else size.fits(node.name, width)
 
@@ -212,8 +213,7 @@ def _card(card: Occupied, x: float, y: float, size: Size, scale: float) -> CardB
         slices.append(_slice(card, holding, *place, size))
         memory_end += place[0].width
         compute_end += place[1].width
-    hint = f"card {card.card.index} ({card.card.uuid}), {card.card.chip}: {_held(card, card.status.use)}"
-    return CardBox(memory, compute, card, tuple(slices), _told(card, size), hint)
+    return CardBox(memory, compute, card, tuple(slices), _told(card, size), _hint(card))
 
 
 def _slice(card: Occupied, holding: Holding, memory: Box, compute: Box, size: Size) -> SliceBox:
@@ -228,13 +228,20 @@ def _slice(card: Occupied, holding: Holding, memory: Box, compute: Box, size: Si
 
 
 def _told(card: Occupied, size: Size) -> str:
-    return size.fits(_held(card, card.status.use), size.told - 10) if size.told else ""
+    return size.fits(", ".join([_amounts(card), *_notes(card)]), size.told - 12) if size.told else ""
 
 
-def _held(card: Occupied, use: Use) -> str:
-    notes = [
-        (not card.card.healthy, "unhealthy"),
-        (card.cordoned, "cordoned"),
-    ]
-    told = [f"{use.memory_mib} of {card.card.memory_mib} MiB", f"compute {compute_part(card.card, use) * 100:.0f} %"]
-    return ", ".join([*told, f"{use.slots} of {card.card.slots} slots", *(text for holds, text in notes if holds)])
+def _hint(card: Occupied) -> str:
+    slots = f"{card.status.use.slots} of {card.card.slots} slots"
+    named = f"card {card.card.index} ({card.card.uuid}), {card.card.chip}"
+    return f"{named}: {', '.join([_amounts(card), slots, *_notes(card)])}"
+
+
+def _amounts(card: Occupied) -> str:
+    use = card.status.use
+    return f"{use.memory_mib} of {card.card.memory_mib} MiB, {compute_part(card.card, use) * 100:.0f} % of compute"
+
+
+def _notes(card: Occupied) -> list[str]:
+    notes = ((not card.card.healthy, "unhealthy"), (card.cordoned, "cordoned"))
+    return [text for holds, text in notes if holds]

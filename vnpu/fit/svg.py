@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 from xml.sax.saxutils import escape
 
 from vnpu.errors import printable
-from vnpu.fit.admit import full_name
 from vnpu.fit.drawing import WIDTH, draw
 from vnpu.fit.occupancy import occupancy
+from vnpu.fit.table import sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from vnpu.fit.answers import Unplaced
     from vnpu.fit.drawing import Box, CardBox, NodeBox, Picture
     from vnpu.fit.occupancy import OccupiedNode
     from vnpu.fit.report import Report
@@ -45,11 +45,14 @@ DARK: Final = {
 
 _MARGIN: Final = 20
 _LINE: Final = 18
-_MOST_TOLD: Final = 12
-"""Refused pods that the picture lists; the HTML page lists them all."""
+_MOST_TOLD: Final = 20
+"""Lines about refused pods that the picture has; the HTML page lists them all."""
 
-_TEXT_WIDTH: Final = 190
+_TEXT_WIDTH: Final = 165
 """Characters of a line over the whole width."""
+
+_BASELINE: Final = 0.35
+"""From the middle of a line of text down to its foot, in parts of its size; not every reader of SVG can centre text."""
 
 
 def style() -> str:
@@ -57,7 +60,7 @@ def style() -> str:
     pods = "".join(f".p{number}{{fill:{colour}}}" for number, colour in enumerate(PALETTE))
     return (
         "svg{font:13px system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans','DejaVu Sans',sans-serif}"
-        ".title{font-size:18px;font-weight:600}.name{font-weight:600}.on{fill:#000}.middle{dominant-baseline:central}"
+        ".title{font-size:18px;font-weight:600}.name{font-weight:600}.on{fill:#000}"
         f"{pods}{_colours(LIGHT)}@media(prefers-color-scheme:dark){{{_colours(DARK)}}}"
     )
 
@@ -76,7 +79,7 @@ def write(report: Report) -> Iterator[str]:
     """The picture with a heading, a legend and the first refused pods, in pieces."""
     nodes = occupancy(report)
     picture = draw(nodes)
-    refused = _refused(report.plan.unplaced)
+    refused = _refused(report)
     top = _MARGIN + 62
     below = top + picture.height + _MARGIN + (10 if refused else 0)
     height = below + _LINE * len(refused) + (_MARGIN if refused else 0)
@@ -132,12 +135,12 @@ def legend(picture: Picture, nodes: Sequence[OccupiedNode], x: float, y: float) 
         entries.append(('<rect class="cordoned" x=".5" y=".5" width="25" height="11"/>', "cordoned"))
     for mark, words in entries:
         yield f'<g transform="translate({_number(x)} {_number(y - 6)})">{mark}</g>\n'
-        yield text(x + 32, y, words, "quiet middle")
+        yield text(x + 32, y + 4.5, words, "quiet")
         x += 32 + 7.2 * len(words) + 22
     gib = next(gib for gib in (64, 32, 16, 8, 4, 2, 1) if gib * 1024 / picture.mib_per_unit <= 200 or gib == 1)
     length = gib * 1024 / picture.mib_per_unit
-    yield f'<rect class="quiet" x="{_number(x)}" y="{_number(y + 3)}" width="{_number(length)}" height="2"/>\n'
-    yield text(x, y - 4, f"{gib} GiB of memory", "quiet middle")
+    yield f'<rect class="quiet" x="{_number(x)}" y="{_number(y - 1)}" width="{_number(length)}" height="2"/>\n'
+    yield text(x + length + 8, y + 4.5, f"{gib} GiB of memory", "quiet")
 
 
 def body(picture: Picture) -> Iterator[str]:
@@ -156,9 +159,7 @@ def _node(box: NodeBox, picture: Picture) -> Iterator[str]:
     hint += f", takes no new slices: {node.unsafe}" if node.unsafe else ""
     yield f'<g font-size="{font}"><title>{safe(hint)}</title>\n'
     yield f'<rect class="frame" {_place(box.frame)} rx="4"/>\n'
-    yield text(
-        box.frame.x + 10, box.frame.y + 10 + font / 2, box.title, f"name middle {'bad' if node.unsafe else 'ink'}"
-    )
+    yield text(box.frame.x + 10, box.frame.y + 10 + font / 2, box.title, f"name {'bad' if node.unsafe else 'ink'}")
     for card in box.cards:
         yield from _card(card, picture)
     yield "</g>\n"
@@ -167,15 +168,15 @@ def _node(box: NodeBox, picture: Picture) -> Iterator[str]:
 def _card(card: CardBox, picture: Picture) -> Iterator[str]:
     occupied = card.occupied
     closed = "bad" if not occupied.card.healthy else "warn" if occupied.cordoned else "quiet"
-    middle = card.memory.y + card.memory.height / 2
+    foot = card.memory.y + card.memory.height / 2 + _BASELINE * picture.size.font
     yield f"<g><title>{safe(card.hint)}</title>"
-    yield text(card.memory.x - 7, middle, str(occupied.card.index), f"middle {closed}", end=True).rstrip()
+    yield text(card.memory.x - 7, foot, str(occupied.card.index), closed, end=True).rstrip()
     yield f'<rect class="track" {_place(card.memory)}/><rect class="track" {_place(card.compute)}/>'
     if closed != "quiet":
         mark = "closed" if closed == "bad" else "cordoned"
         yield f'<rect class="{mark}" {_place(card.memory)}/>'
     if card.told:
-        yield text(card.memory.x + picture.size.bar + 12, middle, card.told, "middle quiet").rstrip()
+        yield text(card.memory.x + picture.size.bar + 12, foot, card.told, "quiet").rstrip()
     yield "</g>\n"
     for one in card.slices:
         look = 'fill="url(#before)"' if one.pod is None else f'class="{_class_of(one.number)} edge"'
@@ -183,7 +184,7 @@ def _card(card: CardBox, picture: Picture) -> Iterator[str]:
         if one.compute.width:
             yield f"<rect {look} {_place(one.compute)}/>"
         if one.text and one.pod is not None:
-            yield text(one.memory.x + 5, middle, one.text, "on middle").rstrip()
+            yield text(one.memory.x + 5, foot, one.text, "on").rstrip()
         yield "</g>\n"
 
 
@@ -191,16 +192,15 @@ def _class_of(number: int) -> str:
     return f"p{number % len(PALETTE)}"
 
 
-def _refused(pods: Sequence[Unplaced]) -> list[str]:
-    if not pods:
-        return []
-    lines = [f"Not placed: {_counted(len(pods), 'pod')}"]
-    for one in pods[:_MOST_TOLD]:
-        told = f"{full_name(one.pod)}: {one.message}"
-        lines.append(told if len(told) <= _TEXT_WIDTH else told[: _TEXT_WIDTH - 1] + "…")
-    if len(pods) > _MOST_TOLD:
-        lines.append(f"and {len(pods) - _MOST_TOLD} more")
-    return lines
+def _refused(report: Report) -> list[str]:
+    lines: list[str] = []
+    for table in sections(report, warnings=False):
+        if table.bad:
+            lines.append(table.title)
+            for row in table.rows:
+                lines += wrap(f"{row[0]}: {row[-1]}", _TEXT_WIDTH, subsequent_indent="\N{NO-BREAK SPACE}" * 4)
+    more = len(lines) - _MOST_TOLD
+    return [*lines[:_MOST_TOLD], f"and {_counted(more, 'more line')}"] if more > 0 else lines
 
 
 def text(x: float, y: float, words: str, look: str, *, end: bool = False) -> str:
