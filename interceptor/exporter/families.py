@@ -67,7 +67,7 @@ GAUGES: Final = {
     Family.GENERATION: (_CONTAINER, "How often a limiter took the container over; 1 is the first"),
     Family.PROCESSES: (_CONTAINER, "Processes of the container that use an NPU"),
     Family.UNMANAGED: (_CONTAINER, "Processes of the container that use an NPU without being held to the quota"),
-    Family.SOURCE_UP: (("source",), "1 while pods, driver, or processes can be read"),
+    Family.SOURCE_UP: (("source",), "1 while the pods, or the driver, can be read"),
     Family.UNREADABLE: (("kind",), "Pods, cards or mirrors that cannot be read now; the log says why"),
 }
 

@@ -51,6 +51,8 @@ bool keep_tenancies(struct vnpu_region *region, struct tenancy tenancies[VNPU_CA
 struct mirror {
     struct vnpu_mapping mapping;
     bool failed; /* told once */
+    uint64_t held_us[VNPU_CARDS];
+    bool behind[VNPU_CARDS];
 };
 void write_mirror(struct mirror *mirror, struct vnpu_region *region, const struct tenancy tenancies[VNPU_CARDS]);
 

@@ -9,7 +9,9 @@
 #include "books.h"
 #include "fault.h"
 #include "limiter.h"
+#include "prim.h"
 #include "slots.h"
+#include "turns.h"
 
 enum { MIRROR_MODE = 0644 };
 
@@ -71,8 +73,24 @@ static uint32_t weight_sum(struct vnpu_registry *registry) {
     return sum;
 }
 
-static void write_card(struct vnpu_mirror *out, struct vnpu_region *region, uint32_t index,
+static uint32_t tenant_index(const struct tenancy *tenancy) {
+    return (uint32_t)(tenancy->tenant - tenancy->registry->tenants);
+}
+
+/* Readers take a sum that goes back for a new one. It does so for a moment when a turn ends, and for good when the
+ * tenant is new: only who is behind twice is. */
+static uint64_t held_us(struct mirror *mirror, uint32_t index, const struct tenancy *tenancy) {
+    uint64_t held = tenancy->tenant == NULL ? 0 : vnpu_held_us(tenancy->registry, tenant_index(tenancy), vnpu_now_us());
+
+    mirror->behind[index] = held < mirror->held_us[index] && !mirror->behind[index];
+    if (!mirror->behind[index])
+        mirror->held_us[index] = held;
+    return mirror->held_us[index];
+}
+
+static void write_card(struct mirror *mirror, struct vnpu_region *region, uint32_t index,
                        const struct tenancy *tenancy) {
+    struct vnpu_mirror *out = mirror->mapping.base;
     const struct vnpu_card *card = &region->cards[index];
     struct vnpu_holdings holdings = vnpu_holdings(region, index);
     bool joined = tenancy->tenant != NULL;
@@ -83,7 +101,7 @@ static void write_card(struct vnpu_mirror *out, struct vnpu_region *region, uint
         .quota = bytes(card->quota_pages),
         .used = bytes(holdings.held),
         .overhead = bytes(holdings.overhead),
-        .held_us = joined ? vnpu_load_relaxed(&tenancy->tenant->held_us) : 0,
+        .held_us = held_us(mirror, index, tenancy),
         .denials = vnpu_load_relaxed(&card->denials),
         .waits = vnpu_load_relaxed(&card->waits),
         .wait_us = vnpu_load_relaxed(&card->wait_us),
@@ -91,7 +109,7 @@ static void write_card(struct vnpu_mirror *out, struct vnpu_region *region, uint
         .id = card->id,
         .priority = card->priority,
         .weight_sum = weight_sum(tenancy->registry),
-        .weight = joined ? vnpu_load_relaxed(&tenancy->tenant->weight) : 0,
+        .weight = joined ? vnpu_weight(tenancy->registry, tenant_index(tenancy)) : 0,
     };
 }
 
@@ -112,7 +130,7 @@ void write_mirror(struct mirror *mirror, struct vnpu_region *region, const struc
     out->state = out->process_count != 0;
     out->unmanaged_count = unmanaged;
     for (uint32_t index = 0; index < region->card_count; index++)
-        write_card(out, region, index, &tenancies[index]);
+        write_card(mirror, region, index, &tenancies[index]);
     out->card_count = region->card_count;
     out->generation = vnpu_load(&region->generation);
     out->written_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;

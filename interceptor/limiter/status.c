@@ -4,7 +4,9 @@
 #include "atomics.h"
 #include "books.h"
 #include "limiter.h"
+#include "prim.h"
 #include "slots.h"
+#include "turns.h"
 #include "vnpu/names.h"
 
 #define MIB(pages) ((unsigned long long)(pages) * VNPU_PAGE / (1024 * 1024))
@@ -18,7 +20,7 @@ static uint64_t held_us(const struct vnpu_region *region, const struct vnpu_card
     if (tenant >= VNPU_TENANTS || vnpu_registry_attach(path, card->id, &mapping) != NULL)
         return 0;
     struct vnpu_registry *registry = mapping.base;
-    uint64_t held = vnpu_load_relaxed(&registry->tenants[tenant].held_us);
+    uint64_t held = vnpu_held_us(registry, tenant, vnpu_now_us());
     vnpu_unmap(&mapping);
     return held;
 }

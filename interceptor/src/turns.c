@@ -92,9 +92,20 @@ static void charge(struct vnpu_registry *registry, uint64_t turn, uint64_t now) 
     vnpu_add(&tenant->virtual_us, weighted);
     if (vnpu_has_ceiling(registry, holder)) {
         uint64_t arrival = vnpu_load_relaxed(&tenant->arrival_us);
+        /* A turn that began late, as each does a little, is not lost; more than one period is not caught up with. */
+        uint64_t earliest = start > VNPU_PERIOD_US ? start - VNPU_PERIOD_US : 0;
 
-        vnpu_store_relaxed(&tenant->arrival_us, (arrival > start ? arrival : start) + weighted);
+        vnpu_store_relaxed(&tenant->arrival_us, (arrival > earliest ? arrival : earliest) + weighted);
     }
+}
+
+uint64_t vnpu_held_us(const struct vnpu_registry *registry, uint32_t tenant, uint64_t now) {
+    uint64_t turn = vnpu_load(&registry->turn);
+    uint64_t held = vnpu_load_relaxed(&registry->tenants[tenant].held_us);
+    uint64_t start = vnpu_turn_start(turn);
+    bool goes_on = vnpu_holder(turn) == tenant && turn == vnpu_load(&registry->turn);
+
+    return goes_on && now > start ? held + now - start : held;
 }
 
 /* A ceiling holds whoever else is there: before its time a tenant waits, though the card be idle. */

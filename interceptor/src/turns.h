@@ -54,6 +54,10 @@ static inline bool vnpu_gate_open(uint64_t turn, uint32_t tenant) {
 /* What each tenant may have of the card in percent: its priority, or an equal part of what the priorities leave. */
 uint32_t vnpu_weight(const struct vnpu_registry *registry, uint32_t tenant);
 
+/* Time that a tenant held the card. A turn is charged when it ends, and who is alone may have one for long: what has
+ * gone by of it counts too. In the moment between the end of a turn and its charge the sum is that turn too small. */
+uint64_t vnpu_held_us(const struct vnpu_registry *registry, uint32_t tenant, uint64_t now);
+
 /* This tenant begins to want, at most one turn behind the others; closes a turn that it may interrupt. */
 void vnpu_want(struct vnpu_seat *seat, uint64_t now);
 /* It has nothing more to do. */
