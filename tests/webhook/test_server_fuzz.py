@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.reviews import body_of
 from tests.support.server import TIMEOUT_S, Server, running
 from tests.support.traffic import Client, post
@@ -166,7 +167,7 @@ def answers(received: bytes) -> list[tuple[int, bytes]]:
     return found
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(parts=PARTS, pieces=st.integers(1, 40), half_closed=st.booleans())
 def test_requests_one_after_the_other(server: Server, parts: list[Part], pieces: int, *, half_closed: bool) -> None:
     received = talk(server, b"".join(part.sent for part in parts) + LAST, pieces, half_closed=half_closed)
@@ -178,7 +179,7 @@ def test_requests_one_after_the_other(server: Server, parts: list[Part], pieces:
     assert len(found) == until + 1
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(before=st.binary(max_size=300), cut=st.integers(0, len(MESSAGE)), after=st.binary(max_size=300))
 def test_any_bytes(server: Server, before: bytes, cut: int, after: bytes) -> None:
     received = talk(server, before + MESSAGE[:cut] + after, 3, half_closed=True)
@@ -186,7 +187,7 @@ def test_any_bytes(server: Server, before: bytes, cut: int, after: bytes) -> Non
         assert status in STATUSES
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.one_of(st.binary(max_size=600), st.binary(max_size=300).map(lambda rest: b"\x16\x03\x01" + rest)))
 def test_any_bytes_instead_of_a_handshake(server: Server, data: bytes) -> None:
     with socket.create_connection(server.address, TIMEOUT_S) as plain, suppress(OSError):
