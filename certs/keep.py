@@ -165,9 +165,7 @@ class Replica:
         pair = to_serve(self._served, view)
         if pair is None:
             if view.trust is not None:
-                self.log.say_once(
-                    "warning", "nothing is served before API servers have surely seen the CA that signed it"
-                )
+                self.log.say_once("info", "nothing is served before API servers have seen the CA that signed it")
         elif self._served is None or pair.pair != self._served.pair:
             folders.store(self.folder, pair, self._remembered)
             self._served = pair

@@ -173,8 +173,8 @@ def to_serve(served: KeyPair | None, view: View) -> KeyPair | None:
     if trust.cleared:
         return served if any(_distrusts(entry, trust) for entry in entries) else trust.serving
     if served is None:
-        # At a first start nobody trusts anything yet, or this CA alone: there is nothing to wait for.
-        return None if any(_trusts_others(entry, trust) for entry in entries) else trust.serving
+        # At a first start this CA alone is published: nobody goes by anything else, there is nothing to wait for.
+        return trust.serving if all(_trusts_it_alone(entry, trust) for entry in entries) else None
     return served if served.certificate.usable(now) else trust.serving
 
 
@@ -210,9 +210,9 @@ def _distrusts(entry: Entry, trust: Trust) -> bool:
     return bool(found) and trust.signer.certificate not in found
 
 
-def _trusts_others(entry: Entry, trust: Trust) -> bool:
+def _trusts_it_alone(entry: Entry, trust: Trust) -> bool:
     assert trust.signer is not None
-    return any(one != trust.signer.certificate for one in read_authorities(entry.bundle))
+    return read_authorities(entry.bundle) == (trust.signer.certificate,)
 
 
 def _adopted(trust: Trust, view: View) -> Trust:

@@ -59,6 +59,19 @@ class TestFirstStart:
         rounds(cluster, replicas, SETTLE)
         settled(cluster, replicas)
 
+    def test_nothing_is_served_before_it_is_published(self) -> None:
+        """Else a Secret that is deleted in the first second leaves a replica with a pair that nobody will trust."""
+        cluster = Cluster()
+        replica = Replica(cluster)
+        replica.look()
+        assert replica.act() is Step.FOUND
+        replica.look()
+        cluster.write_secret(None, cluster.secret_version)
+        assert replica.act(fail="before") is None
+        assert replica.served is None
+        assert rounds(cluster, [replica, Replica(cluster)], SETTLE) == []
+        assert replica.served is not None
+
     def test_a_replica_that_joins_later_serves_at_once(self) -> None:
         cluster, replicas = founded()
         replicas.append(Replica(cluster))
@@ -296,9 +309,9 @@ class Interleaved(RuleBasedStateMachine):
             self.cluster.write_secret(spoilt, self.cluster.secret_version)
 
     @precondition(lambda self: self.old)
-    @rule(data=st.data())
-    def put_an_old_secret_back(self, data: st.DataObject) -> None:
-        self.cluster.write_secret(data.draw(st.sampled_from(self.old)), self.cluster.secret_version)
+    @rule(which=st.integers(0, 9))
+    def put_an_old_secret_back(self, which: int) -> None:
+        self.cluster.write_secret(self.old[which % len(self.old)], self.cluster.secret_version)
 
     @invariant()
     def no_call_fails(self) -> None:
