@@ -88,7 +88,7 @@ def places(obj: Mapping[str, Any]) -> Iterator[Place]:
         for index, task in enumerate(_tasks(obj, job)):
             template = task.get("template") if isinstance(task, dict) else None
             if isinstance(template, dict):
-                keys = (*job, "tasks", index, "template")
+                keys: tuple[str | int, ...] = (*job, "tasks", index, "template")
                 yield Place(keys, path_of(keys), _scheduled(template, scheduler))
         return
     kind = obj.get("kind")
