@@ -149,12 +149,12 @@ static void ceiling(void) {
     struct worker *held = enter(20, VNPU_CEILING, 1000);
 
     run(10 * SECOND_US);
-    CHECK(share(held, 0, 10 * SECOND_US) > 17 && share(held, 0, 10 * SECOND_US) < 21);
+    CHECK(share(held, 0, 10 * SECOND_US) > 19 && share(held, 0, 10 * SECOND_US) < 21);
     struct worker *other = enter(40, VNPU_CEILING, 1000);
     uint64_t before = held->worked_us;
     run(10 * SECOND_US);
-    CHECK(share(held, before, 10 * SECOND_US) < 21);
-    CHECK(share(other, 0, 10 * SECOND_US) > 35 && share(other, 0, 10 * SECOND_US) < 41);
+    CHECK(share(held, before, 10 * SECOND_US) > 19 && share(held, before, 10 * SECOND_US) < 21);
+    CHECK(share(other, 0, 10 * SECOND_US) > 38 && share(other, 0, 10 * SECOND_US) < 41);
 }
 
 /* The holder dies 5 ms into a turn, so many microseconds of the card behind the other; how long the other waits. */
