@@ -25,7 +25,7 @@ h1{font-size:22px;margin:0 0 12px}h2{font-size:16px;margin:24px 0 8px}
 .tile{border:1px solid %(frame)s;border-radius:6px;padding:8px 16px;min-width:110px}
 .tile b{display:block;font-size:22px}.tile span{color:%(quiet)s}
 .problem,.problem b{color:%(bad)s}
-svg{display:block;max-width:100%%;height:auto}
+svg{display:block;max-width:100%%;height:auto;margin:20px 0}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;width:100%%}
 th,td{text-align:left;padding:4px 12px 4px 0;vertical-align:top;border-bottom:1px solid %(frame)s}
@@ -44,7 +44,7 @@ def write(report: Report) -> Iterator[str]:
     heading = svg.summary(report)
     yield '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-    yield f"<title>{svg.safe(heading)}</title>\n<style>{_STYLE % svg.LIGHT}{_DARK % svg.DARK}{svg.style()}</style>\n"
+    yield f"<title>{svg.safe(heading)}</title>\n<style>{_STYLE % svg.LIGHT}{_DARK % svg.DARK}</style>\n"
     yield f"</head>\n<body>\n<h1>{svg.safe(heading)}</h1>\n"
     yield from _tiles(report, nodes)
     tables = list(sections(report))

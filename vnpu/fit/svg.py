@@ -55,8 +55,7 @@ _BASELINE: Final = 0.35
 """From the middle of a line of text down to its foot, in parts of its size; not every reader of SVG can centre text."""
 
 
-def style() -> str:
-    """The colours as CSS, for both grounds."""
+def _style() -> str:
     pods = "".join(f".p{number}{{fill:{colour}}}" for number, colour in enumerate(PALETTE))
     return (
         "svg{font:13px system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans','DejaVu Sans',sans-serif}"
@@ -85,7 +84,6 @@ def write(report: Report) -> Iterator[str]:
     height = below + _LINE * len(refused) + (_MARGIN if refused else 0)
     heading = summary(report)
     yield from opened(height, WIDTH + 2 * _MARGIN, heading)
-    yield f"<style>{style()}</style>\n"
     yield f'<rect class="ground" width="{WIDTH + 2 * _MARGIN}" height="{_number(height)}"/>\n'
     yield text(_MARGIN, _MARGIN + 12, heading, "title ink")
     yield from legend(picture, nodes, _MARGIN, _MARGIN + 36)
@@ -98,11 +96,11 @@ def write(report: Report) -> Iterator[str]:
 
 
 def opened(height: float, width: float, label: str) -> Iterator[str]:
-    """The head of an SVG of that size."""
+    """The head of an SVG of that size, with its colours."""
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_number(width)} {_number(height)}" '
         f'width="{_number(width)}" height="{_number(height)}" role="img" aria-label="{safe(label)}">\n'
-        f"<title>{safe(label)}</title>\n"
+        f"<title>{safe(label)}</title>\n<style>{_style()}</style>\n"
         '<defs><pattern id="before" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
         '<rect class="track" width="5" height="5"/><rect class="before" width="2" height="5"/></pattern></defs>\n'
     )
