@@ -4,9 +4,9 @@ Stock gthread shakes hands and reads in its threads, so as many silent clients a
 waits for a client: the loop reads what came, and a small review, which takes less time than handing it to a thread, is
 answered in the loop. Large ones and what people and probes ask for go to threads.
 
-**Overload.** A turn of the loop looks at every connection that has something to say. Once it has worked for
-:data:`_BUSY_S`, the reviews that are left are turned away with 503, and so are new connections, by closing them. A
-client that waits longer than two such turns is therefore answered with something. Connections, bytes that were
+**Overload.** A turn of the loop looks at every connection that has something to say, new ones first. Once it
+has worked for :data:`_BUSY_S` on many, the reviews that are left are turned away with 503, and new connections that are
+left are closed. So nobody waits much longer than two such turns for some answer. Connections, bytes that were
 received and requests that wait for a thread are bounded; at a bound the connection goes that deserves it least.
 """
 
@@ -35,9 +35,14 @@ if TYPE_CHECKING:
 
 _TURN_S: Final = 0.5
 """How often the loop wakes up at least: to tell the master that it lives, and to see whether the master does."""
-_BUSY_S: Final = 0.4
+_BUSY_S: Final = 0.25
+_ALWAYS_PER_TURN: Final = 64
+"""Reviews that are answered however long they take: what is slow here is not a crowd but the machine."""
 _ACCEPTED_PER_TURN: Final = 64
-_TURNED_AWAY_PER_TURN: Final = 1024
+_PATIENCE_S: Final = 0.5
+"""How long a connection may wait to be accepted."""
+_QUICK_S: Final = 0.01
+"""A turn as short as this one holds up nobody."""
 _RECORDS_PER_TURN: Final = 16
 """Of one connection: a quarter of a MiB."""
 _SMALL: Final = 2**16
@@ -84,7 +89,7 @@ class Worker(GunicornWorker):  # type: ignore[misc]
             self._answers: deque[tuple[Connection, bytes, bool]] = deque()
             self._again: list[Connection] = []
             self._turn = self._worked = self._told = 0.0
-            self._turned_away = 0
+            self._turned_away = self._reviews = 0
             self._address = self.sockets[0].getsockname()
             self.service.reloader.follow()
             super().init_process()
@@ -116,20 +121,24 @@ class Worker(GunicornWorker):  # type: ignore[misc]
         self.notify()
         events = self._poll.poll(0 if self._again or self._answers else seconds)
         self._turn = time.monotonic()
-        again, self._again = self._again, []
-        for connection in again:
-            self._advance(connection, self._use)
-        knocked = []
+        self._reviews = 0
+        found: list[tuple[Connection, int]] = []
         for descriptor, mask in events:
             if descriptor in listeners:
-                knocked.append(listeners[descriptor])
+                self._accept(listeners[descriptor], self._turn)
             elif descriptor == self.PIPE[0]:
                 self._swallow_wakeups()
-            elif (found := self._holding.find(descriptor)) is not None:
-                self._advance(found, partial(self._event, mask=mask))
+            elif (connection := self._holding.find(descriptor)) is not None:
+                found.append((connection, mask))
+        # New ones first: theirs is the second or third turn already that they wait for.
+        found.sort(key=lambda each: each[0].phase is not Phase.HANDSHAKE)
+        for connection, mask in found:
+            self._advance(connection, partial(self._event, mask=mask))
+        again, self._again = self._again, []
+        for connection in again:
+            if connection.phase is Phase.IDLE:
+                self._advance(connection, self._read)
         self._send_answers()
-        for listener in knocked:
-            self._accept(listener, self._turn)
         now = time.monotonic()
         self._end_overdue(now)
         self._worked = now - self._turn
@@ -163,10 +172,10 @@ class Worker(GunicornWorker):  # type: ignore[misc]
             self._holding.close(connection)
 
     def _accept(self, listener: Any, now: float) -> None:
-        for number in range(_TURNED_AWAY_PER_TURN):
-            kept = number < _ACCEPTED_PER_TURN
-            if not kept and self._worked < _BUSY_S:
-                return  # the next turn is near
+        # Those that wait in the kernel wait for one turn after the other. Who would wait too long is told at once.
+        served = int(_ACCEPTED_PER_TURN * _PATIENCE_S / max(self._worked, _QUICK_S))
+        excess = max(0, listener.get_backlog() - served)
+        for number in range(excess + _ACCEPTED_PER_TURN):
             try:
                 plain, peer = listener.accept()
             except BlockingIOError:
@@ -176,12 +185,14 @@ class Worker(GunicornWorker):  # type: ignore[misc]
                     self._holding.make_room(now)
                     return
                 continue
-            if not (kept and self._holding.has_room(now)):
-                self._turn_away(Shed.BUSY if not kept else Shed.CONNECTIONS)
+            if number < excess or not self._holding.has_room(now):
+                self._turn_away(Shed.BUSY if number < excess else Shed.CONNECTIONS)
                 plain.close()
                 continue
             with suppress(OSError):
-                self._holding.add(Connection(plain, peer, self.service.reloader.certificate.value.context), now)
+                connection = Connection(plain, peer, self.service.reloader.certificate.value.context)
+                self._holding.add(connection, now)
+                self._advance(connection, partial(self._event, mask=select.EPOLLIN))  # its hello is there, most likely
 
     # ---- One connection
 
@@ -216,6 +227,8 @@ class Worker(GunicornWorker):  # type: ignore[misc]
 
     def _read(self, connection: Connection) -> None:
         """Read on until a request is whole or nothing is there; other connections want their turn as well."""
+        if connection.received and self._use(connection):
+            return
         for _ in range(_RECORDS_PER_TURN):
             if not connection.receive():
                 return
@@ -254,8 +267,7 @@ class Worker(GunicornWorker):  # type: ignore[misc]
         assert connection.exchange is not None
         review = connection.exchange.method == "POST"
         body = connection.take_body()
-        if review and (time.monotonic() - self._turn > _BUSY_S or self._waiting >= _WAITING_JOBS):
-            connection.exchange = None
+        if review and (self._is_busy() or self._waiting >= _WAITING_JOBS):
             self._turn_away(Shed.BUSY)
             self._send(connection, exchange.busy(close=not self.alive), keep=self.alive)
         elif review and len(body) <= _SMALL:
@@ -267,6 +279,10 @@ class Worker(GunicornWorker):  # type: ignore[misc]
             self._holding.poll(connection)
             self._waiting += 1
             self._threads.submit(self._answer_in_thread, connection, body, self._turn, review=review)
+
+    def _is_busy(self) -> bool:
+        self._reviews += 1
+        return self._reviews > _ALWAYS_PER_TURN and time.monotonic() - self._turn > _BUSY_S
 
     def _answered(self, connection: Connection, body: bytes) -> tuple[bytes, bool]:
         assert connection.exchange is not None

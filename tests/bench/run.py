@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench import admission, costs, node, shares
+from tests.bench import admission, costs, node, reliability, shares
 from tests.bench.figure import Effort
 
 if TYPE_CHECKING:
@@ -26,6 +26,11 @@ RANGES = Path(__file__).parent / "ranges.toml"
 MEASUREMENTS: Mapping[str, Callable[[Effort], Iterator[Figure]]] = {
     "review": admission.review_figure,
     "server": admission.server_figures,
+    "rotation": reliability.rotation_figures,
+    "restart": reliability.restart_figures,
+    "slow": reliability.slow_figures,
+    "overload": reliability.overload_figures,
+    "start": reliability.start_figures,
     "import": admission.import_figures,
     "launch": costs.launch_figures,
     "memory": costs.memory_figures,

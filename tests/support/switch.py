@@ -8,11 +8,26 @@ import socket
 import threading
 from typing import TYPE_CHECKING, Self
 
+import requests
+
+from tests.support.traffic import TIMEOUT_S
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.support.server import Server
+
 _LOOK_S = 0.2
 """How often readiness is looked at; an endpoint that is no longer ready is called for as long."""
+
+
+def is_ready(server: Server) -> bool:
+    """What a kubelet finds."""
+    with server.session() as session:
+        try:
+            return session.get(f"{server.url}/readyz", timeout=TIMEOUT_S).status_code == 200
+        except requests.ConnectionError:
+            return False
 
 
 class Switch:

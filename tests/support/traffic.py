@@ -45,15 +45,17 @@ class Client:
 
     def call(self, message: bytes) -> tuple[int, bool]:
         """The status of the answer, and whether another call may follow."""
-        status, fields, _ = self._ask(message)
+        self.tls.sendall(message)
+        status, fields, _ = self.answer()
         return status, fields[b"connection"] != b"close"
 
     def get(self, path: str) -> bytes:
         """The body of what stands there."""
-        return self._ask(f"GET {path} HTTP/1.1\r\nHost: webhook\r\n\r\n".encode())[2]
+        self.tls.sendall(f"GET {path} HTTP/1.1\r\nHost: webhook\r\n\r\n".encode())
+        return self.answer()[2]
 
-    def _ask(self, message: bytes) -> tuple[int, dict[bytes, bytes], bytes]:
-        self.tls.sendall(message)
+    def answer(self) -> tuple[int, dict[bytes, bytes], bytes]:
+        """The answer to what was sent: status, fields and body."""
         received = b""
         while b"\r\n\r\n" not in received:
             received += self._more()

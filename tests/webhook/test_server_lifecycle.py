@@ -9,12 +9,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-import requests
 
 from tests.support.mounts import NAME, Mount
 from tests.support.reviews import body_of
 from tests.support.server import TIMEOUT_S, Server, running
-from tests.support.switch import Switch
+from tests.support.switch import Switch, is_ready
 from tests.support.traffic import Client, post, traffic, wait_until
 
 MESSAGE = post(body_of("mutate-create-pods-soft-910b3.json"))
@@ -29,21 +28,12 @@ def mount(tmp_path: Path) -> Mount:
     return Mount(folder)
 
 
-def ready(server: Server) -> bool:
-    """What a kubelet finds."""
-    with server.session() as session:
-        try:
-            return session.get(f"{server.url}/readyz", timeout=TIMEOUT_S).status_code == 200
-        except requests.ConnectionError:
-            return False
-
-
 class TestDrain:
     def test_new_connections_are_served_while_it_is_not_ready(self, tmp_path: Path) -> None:
         with running("--drain-seconds", "3", "--workers", "2", temporary=tmp_path) as server:
-            assert ready(server)
+            assert is_ready(server)
             server.process.terminate()
-            wait_until(lambda: not ready(server), "the end of readiness")
+            wait_until(lambda: not is_ready(server), "the end of readiness")
             assert server.process.poll() is None
             with server.session() as session:
                 response = session.get(f"{server.url}/readyz", timeout=TIMEOUT_S)
@@ -58,14 +48,14 @@ class TestDrain:
     def test_a_second_signal_ends_it_at_once(self, tmp_path: Path) -> None:
         with running("--drain-seconds", "600", temporary=tmp_path) as server:
             server.process.terminate()
-            wait_until(lambda: not ready(server), "the end of readiness")
+            wait_until(lambda: not is_ready(server), "the end of readiness")
             server.process.terminate()
             assert server.process.wait(TIMEOUT_S) == 0
 
     def test_a_worker_that_dies_meanwhile_is_replaced(self, tmp_path: Path) -> None:
         with running("--drain-seconds", "600", temporary=tmp_path) as server:
             server.process.terminate()
-            wait_until(lambda: not ready(server), "the end of readiness")
+            wait_until(lambda: not is_ready(server), "the end of readiness")
             (worker,) = server.workers()
             server.kill(worker)
             wait_until(lambda: worker not in server.workers() and bool(server.workers()), "another worker")
@@ -82,7 +72,7 @@ class TestDrain:
                 return stack.enter_context(running(*arguments, temporary=tmp_path, ca=mount.bundle))
 
             servers = [start(), start()]
-            switch = stack.enter_context(Switch(lambda: [each.address for each in tuple(servers) if ready(each)]))
+            switch = stack.enter_context(Switch(lambda: [each.address for each in tuple(servers) if is_ready(each)]))
             with traffic(switch.address, mount.trust, MESSAGE, kept=2, new=2, pause_s=0.002, name=NAME) as calls:
                 for _ in range(2):
                     servers.append(start())

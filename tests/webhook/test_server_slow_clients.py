@@ -3,74 +3,27 @@
 from __future__ import annotations
 
 import socket
-import ssl
-import threading
 import time
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.reviews import body_of
-from tests.support.server import TIMEOUT_S, Server, running
-from tests.support.traffic import Client, post, traffic, wait_until
+from tests.support.server import Server, running
+from tests.support.slow_clients import BODY, HEAD, dripping, silent
+from tests.support.traffic import traffic, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-SOFT = body_of("mutate-create-pods-soft-910b3.json")
-MESSAGE = post(SOFT)
-HEAD = MESSAGE[: -len(SOFT)]
+MESSAGE = HEAD + BODY
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with running(temporary=tmp_path_factory.mktemp("server")) as started:
         yield started
-
-
-def hello(context: ssl.SSLContext) -> bytes:
-    """The first bytes of a handshake."""
-    outgoing = ssl.MemoryBIO()
-    half = context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
-    with pytest.raises(ssl.SSLWantReadError):
-        half.do_handshake()
-    return outgoing.read()
-
-
-@contextmanager
-def dripping(server: Server, hellos: int, heads: int, bodies: int, every_s: float) -> Iterator[None]:
-    """Clients that send a byte at a time: of a TLS hello, of a head, of a body."""
-    context, stop = server.trust(), threading.Event()
-    with ExitStack() as stack:
-        drops: list[tuple[socket.socket, bytes]] = []
-        for _ in range(hellos):
-            plain = stack.enter_context(socket.create_connection(server.address, TIMEOUT_S))
-            drops.append((plain, hello(context)))
-        for number in range(heads + bodies):
-            client = stack.enter_context(Client(server.address, context))
-            if number >= heads:
-                client.tls.sendall(HEAD)
-            drops.append((client.tls, SOFT if number >= heads else HEAD))
-
-        def drip() -> None:
-            place = 0
-            while not stop.wait(every_s):
-                for connection, data in drops:
-                    try:
-                        connection.send(data[place : place + 1])
-                    except OSError:
-                        continue  # closed, as it deserves
-                place += 1
-
-        thread = threading.Thread(target=drip)
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join(TIMEOUT_S)
 
 
 def test_500_silent_and_50_slow_ones_delay_no_review(server: Server) -> None:
@@ -84,10 +37,7 @@ def test_500_silent_and_50_slow_ones_delay_no_review(server: Server) -> None:
         return calls.percentile(0.5)
 
     quiet = calls_in(1)
-    with ExitStack() as stack:
-        for _ in range(500):
-            stack.enter_context(socket.create_connection(server.address, TIMEOUT_S))
-        stack.enter_context(dripping(server, 17, 17, 16, every_s=0.5))
+    with silent(server, 500), dripping(server, 17, 17, 16, every_s=0.5):
         wait_until(lambda: server.metric("vnpu_webhook_connections") >= 550, "all of them")
         crowded = calls_in(2)
     # The 99th percentile is for `make bench`: here it would measure who else uses the machine.
@@ -127,8 +77,7 @@ def test_more_connections_than_are_held(tmp_path: Path) -> None:
             return kept.answer()[2].decode()  # silent ones make room first
 
         assert "vnpu_webhook_connections 1.0" in metrics()
-        for _ in range(1200):
-            stack.enter_context(socket.create_connection(server.address, TIMEOUT_S))
+        stack.enter_context(silent(server, 1200))
         wait_until(lambda: 'vnpu_webhook_shed_total{reason="connections"} 201.0' in metrics(), "the bound")
         assert "vnpu_webhook_connections 1000.0" in metrics()
 
@@ -138,7 +87,7 @@ def test_bodies_that_do_not_end_are_bounded(tmp_path: Path) -> None:
     with running(temporary=tmp_path) as server, ExitStack() as stack:
         large = [stack.enter_context(server.connect()) for _ in range(12)]
         for client in large:
-            client.send(HEAD.replace(str(len(SOFT)).encode(), str(8 * 2**20).encode()))
+            client.send(HEAD.replace(str(len(BODY)).encode(), str(8 * 2**20).encode()))
         for client in large:
             with suppress(OSError):
                 for _ in range(7):
