@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import queue
-import shutil
 import signal
 import subprocess
 import sys
@@ -231,9 +230,18 @@ class Endpoint:
         return list(answer.container_responses[0].deviceIDs)
 
 
+def elf_head(machine: str) -> bytes:
+    """How a program for a machine begins."""
+    number = {"x86_64": 62, "aarch64": 183}[machine]
+    return b"\x7fELF\2\1\1".ljust(16, b"\0") + (3).to_bytes(2, "little") + number.to_bytes(2, "little")
+
+
 @dataclass
 class HostTree:
-    """A host's file system below a directory, as the driver's installer and ours leave it."""
+    """A host's file system below a directory, as the driver's installer and ours leave it.
+
+    Library and limiter are their first bytes alone.
+    """
 
     root: Path
     machine: str = "x86_64"
@@ -254,8 +262,8 @@ class HostTree:
             self.write(self.npu_smi, "")
         core = self.at(f"{names.CORE_DIR}/{self.version}")
         core.mkdir(parents=True)
-        shutil.copy(native.library(self.machine), core)
-        shutil.copy(native.limiter(self.machine), core)
+        for name in ("libvnpu.so", "limiter"):
+            (core / name).write_bytes(elf_head(self.machine))
         (core / names.PRELOAD_FILE_NAME).write_text(f"{names.CORE_DIR}/libvnpu.so\n")
         return self
 

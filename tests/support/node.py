@@ -141,6 +141,8 @@ def running(folder: Path, machine: Machine) -> Iterator[Node]:
     machine.tool("create", f"chip={CHIP}", f"memory_mib={chip.memory_capacity_mib}")
     host = HostTree(folder / "host").make()
     simulator = native.simulator("nested")
+    for program in (native.library(), native.limiter()):
+        shutil.copy(program, host.at(f"{names.CORE_DIR}/{host.version}"))
     shutil.copytree(simulator, host.at(DRIVER), dirs_exist_ok=True)
     shutil.copy(simulator / "npu-smi", host.at(NPU_SMI))
     arguments = ["--mode", "soft", "--npu-smi", str(simulator / "npu-smi")]

@@ -7,7 +7,7 @@ import pytest
 from interceptor import elf
 from interceptor.device_plugin.host import Host
 from tests.support import native
-from tests.support.kubelet import VERSION, HostTree
+from tests.support.kubelet import VERSION, HostTree, elf_head
 from vnpu import names
 
 CORE = f"{names.CORE_DIR}/{VERSION}"
@@ -81,7 +81,10 @@ def test_a_file_that_is_no_library_is_refused(tree: HostTree, content: bytes) ->
 
 
 def test_machines_are_told_by_the_head_of_a_file() -> None:
-    head = native.limiter("aarch64").read_bytes()[: elf.HEAD]
+    for arch in native.ARCHES:
+        for program in (native.library(arch), native.limiter(arch)):
+            assert elf.fault(program.read_bytes()[: elf.HEAD], arch) == ""
+    head = elf_head("aarch64")
     assert elf.fault(head, "aarch64") == ""
     assert "made for aarch64" in elf.fault(head, "x86_64")
     other = head[:18] + (243).to_bytes(2, "little")

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from interceptor.devices import Machine, machine_of
-from tests.support import native
 from tests.support.api_stand_in import Fault
 from tests.support.containers import eventually
 from tests.support.device_plugin import B3, device, waiting
+from tests.support.kubelet import elf_head
 from tests.support.node_object import annotate, annotations, capacity, events, node
 from tests.support.objects import CHIP
 from vnpu import kube, names
@@ -163,12 +163,12 @@ def test_a_library_of_another_machine_refuses_soft_slices_until_the_right_one_is
     thread: PluginThread, kubelet: Kubelet, api: ApiStandIn
 ) -> None:
     library = thread.host.at(f"{names.CORE_DIR}/{thread.host.version}/libvnpu.so")
-    library.write_bytes(native.library("aarch64").read_bytes())
+    library.write_bytes(elf_head("aarch64"))
     with thread.running():
         stream = kubelet.channel(kubelet.registration()).stream()
         assert len(stream.next().healthy()) == HARD_SLOTS
         assert eventually(lambda: "made for aarch64" in events(api).get("SoftSlicesRefused", ""))
-        library.write_bytes(native.library().read_bytes())
+        library.write_bytes(elf_head("x86_64"))
         assert stream.next().healthy() == SLOTS
         assert eventually(lambda: annotations(api)[names.SOFT_NODE] == "true")
 
