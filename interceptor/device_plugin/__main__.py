@@ -47,11 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not options.node:
             raise UsageError("--node is needed, or NODE_NAME in the environment")
         host = Host(options.host_root, options.core_version, elf.this_machine())
+        setup = _setup(options, host)
         cluster = kube.connect(kubeconfig=options.kubeconfig, timeout_s=_API_TIMEOUT_S, agent="vnpu-node")
-        plugin = Plugin(_setup(options, host), host, cluster)
     except VnpuError as error:
         complain(f"device_plugin: {error}")
         return UNUSABLE
+    plugin = Plugin(setup, host, cluster)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: plugin.stop())
     plugin.run()
