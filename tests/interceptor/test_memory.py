@@ -83,7 +83,7 @@ def test_every_hook_that_allocates_or_frees_is_tested() -> None:
 def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
     """One of each wiring, and one where the library runs under AddressSanitizer and UndefinedBehaviorSanitizer."""
     if request.param == "sanitized":
-        return Machine(tmp_path / "npu", preload=native.sanitized())
+        return Machine(tmp_path / "npu", preload=native.sanitized("address"))
     return Machine(tmp_path / "npu", request.param)
 
 

@@ -72,14 +72,14 @@ def system_compiler() -> str:
     return found
 
 
-def sanitized() -> str:
-    """What to preload for the library under AddressSanitizer and UndefinedBehaviorSanitizer, whose dlsym is the real
-    one.
+def sanitized(kind: str) -> str:
+    """What to preload for the library under a sanitizer, whose dlsym is the real one: ``address`` (with undefined
+    behaviour) or ``thread``.
     """
     compiler = system_compiler()
-    path = BUILD / "sanitized" / "libvnpu.so"
+    path = BUILD / "sanitized" / kind / "libvnpu.so"
     made(str(path))
-    where = [compiler, "-print-file-name=libasan.so"]
+    where = [compiler, f"-print-file-name=lib{kind[0]}san.so"]
     runtime = subprocess.run(where, capture_output=True, text=True, check=True).stdout.strip()
     return f"{runtime} {path}"
 
