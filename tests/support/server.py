@@ -21,7 +21,7 @@ import requests
 from tests.support.traffic import Client
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 TIMEOUT_S = 30
 
@@ -159,14 +159,15 @@ def running(
     ca: Path | None = None,
     read: bool = True,
     environment: Mapping[str, str] | None = None,
+    prefix: Sequence[str] = (),
 ) -> Iterator[Server]:
     """``python -m webhook --port 0`` with further arguments, its temporary files in the given folder.
 
     The CA is that of the server itself, unless the pair is another one's. Without ``read`` nobody reads the log behind
-    the ready line before somebody starts the reader.
+    the ready line before somebody starts the reader. ``prefix`` is a program that runs another one.
     """
     variables = {**os.environ, "TMPDIR": str(temporary), **(environment or {})}
-    command = [sys.executable, "-m", "webhook", "--port", "0", *arguments]
+    command = [*prefix, sys.executable, "-m", "webhook", "--port", "0", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=variables) as process:
         assert process.stdout is not None
         lines = map(json.loads, iter(process.stdout.readline, b""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 from contextlib import ExitStack
@@ -162,3 +163,26 @@ class TestLogThatNobodyReads:
             server.reader.start()
             wait_until(lambda: len(server.said("review")) == 1000, "a line for each review")
             assert server.metric("vnpu_log_lines_dropped_total") == 0
+
+
+class TestRestrictedPod:
+    """User 65532, and nothing but /dev/shm can be written to."""
+
+    AS_USER = (
+        *("setpriv", "--reuid", "65532", "--regid", "65532", "--clear-groups"),
+        # Python may live below a home that is not this user's: it may read everything.
+        *("--inh-caps", "-all,+dac_read_search", "--ambient-caps", "-all,+dac_read_search"),
+    )
+
+    @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root may become somebody else")
+    def test_it_needs_no_folder_to_write_to(self, mount: Mount, tmp_path: Path) -> None:
+        unwritable = tmp_path / "tmp"
+        unwritable.mkdir(mode=0o555)
+        options = (*mount.options, "--workers", "2")
+        with running(*options, temporary=unwritable, ca=mount.bundle, prefix=self.AS_USER) as server:
+            assert Path(f"/proc/{server.process.pid}").stat().st_uid == 65532
+            with Client(server.address, server.trust(), NAME) as client:
+                assert client.call(MESSAGE)[0] == 200
+            mount.swap(mount.next())
+            wait_until(lambda: bool(server.said("loaded")), "the new pair")
+            assert server.stop() == 0
