@@ -68,6 +68,7 @@ class Node:
     host: HostTree
     api: ApiStandIn
     kubelet: Kubelet
+    plugin: PluginProcess
     endpoint: Endpoint
     slots: frozenset[str]
     webhook: Server
@@ -153,4 +154,4 @@ def running(folder: Path, machine: Machine) -> Iterator[Node]:
             endpoint = kubelet.channel(kubelet.registration())
             slots = frozenset(endpoint.stream().next().healthy())
             assert eventually(lambda: names.node_register(CHIP) in json.dumps(api.object(kube.NODES, NODE)))
-            yield Node(machine, host, api, kubelet, endpoint, slots, webhook, api.cluster(folder))
+            yield Node(machine, host, api, kubelet, plugin, endpoint, slots, webhook, api.cluster(folder))
