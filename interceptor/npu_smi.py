@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -45,14 +46,22 @@ class NpuSmi:
     def share(self, card: int, device: int) -> None:
         """Let containers share a chip: ``device-share``, which stays on until the machine starts again.
 
+        A chip may refuse because it is in use; where it is shared already, that is no fault.
+
         Raises:
-            DevicesError: npu-smi refuses, or does not say that it did it.
+            DevicesError: npu-smi refuses, or does not say that it did it, and the chip is not shared.
         """
-        arguments = ("set", "-t", "device-share", "-i", str(card), "-c", str(device), "-d", "1")
-        output = self._run(*arguments, answer="Y\n")
-        status = dict(_pairs(output)).get("Status", "")
-        if status != "OK":
-            raise DevicesError(f"npu-smi {' '.join(arguments)}: OK is expected, and it says {_brief(output)}")
+        where = ("-t", "device-share", "-i", str(card), "-c", str(device))
+        arguments = ("set", *where, "-d", "1")
+        try:
+            output = self._run(*arguments, answer="Y\n")
+            if dict(_pairs(output)).get("Status") != "OK":
+                raise DevicesError(f"npu-smi {' '.join(arguments)}: OK is expected, and it says {_brief(output)}")
+        except DevicesError:
+            with suppress(DevicesError):
+                if self._fields("info", *where).get("Device-share Status") == "True":
+                    return
+            raise
 
     def _device(self, card: int, device: int, physical: int) -> Device:
         where = ("-i", str(card), "-c", str(device))

@@ -135,6 +135,18 @@ def test_sharing_is_on_only_where_npu_smi_says_so(tmp_path: Path, script: str, r
         fake(tmp_path, script).share(4, 1)
 
 
+@pytest.mark.parametrize(("told", "shared"), [("True", True), ("False", False)])
+def test_a_chip_that_refuses_because_it_is_in_use_may_be_shared_already(
+    tmp_path: Path, told: str, *, shared: bool
+) -> None:
+    script = fake(tmp_path, f'[ "$1" = info ] && echo "Device-share Status : {told}" || exit 1')
+    if shared:
+        script.share(4, 1)
+    else:
+        with pytest.raises(DevicesError, match="exit 1"):
+            script.share(4, 1)
+
+
 def test_sharing_is_asked_for_as_the_driver_expects_it(tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     fake(tmp_path, f'read answer; echo "$@ $answer" > {seen}; echo "Status : OK"').share(4, 1)
