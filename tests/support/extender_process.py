@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 TIMEOUT_S = 60
+SYNC_S = 300
 
 
 @dataclass
@@ -59,22 +60,24 @@ class Extender:
         return int(self.url.rpartition(":")[2])
 
     def wait_ready(self) -> None:
-        deadline = time.monotonic() + TIMEOUT_S
+        deadline = time.monotonic() + SYNC_S
         while self.get("/readyz").status_code != 200:
             assert self.process.poll() is None, self.log
             assert time.monotonic() < deadline, self.log
             time.sleep(0.05)
 
+    def pids(self) -> list[int]:
+        """The master, and the process that serves."""
+        command = ["ps", "--ppid", str(self.process.pid), "-o", "pid="]
+        children = subprocess.run(command, check=False, capture_output=True, text=True).stdout.split()
+        return [self.process.pid, *map(int, children)]
+
     def kill(self) -> None:
         """kill -9 for all of it."""
-        children = subprocess.run(
-            ["ps", "--ppid", str(self.process.pid), "-o", "pid="], check=False, capture_output=True, text=True
-        )
-        self.process.kill()
-        self.process.wait(TIMEOUT_S)
-        for pid in children.stdout.split():
+        for pid in self.pids():
             with suppress(ProcessLookupError):
-                os.kill(int(pid), signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait(TIMEOUT_S)
 
 
 @contextmanager

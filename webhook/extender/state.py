@@ -203,6 +203,11 @@ class State:
                 self._touch_card(card.uuid)
                 change(self._homes[card.uuid], name)
                 self._touch_card(card.uuid)
+        # Pods that are there and hold cards of other nodes put the blame on this one only while it is known.
+        for uid in self._at.get(name, _NOWHERE):
+            pod = self.pod(uid)
+            for uuid in pod.entry.uuids if pod is not None else ():
+                self._dirty |= self._homes.get(uuid, _NOWHERE)
         self._dirty.add(name)
 
     def _touch_card(self, uuid: str) -> None:
