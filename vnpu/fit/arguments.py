@@ -25,7 +25,8 @@ exit status: 0 all pods are placed, 1 some are not, 2 bad usage or input that ca
 examples:
   python -m vnpu.fit --card Ascend910B3x8 --slice 28672,20x3 --slice 8192,10x5
   python -m vnpu.fit --nodes nodes.yaml --running pods.json app.yaml job.yaml
-  kubectl get nodes -o json | python -m vnpu.fit --nodes - app.yaml -o json
+  python -m vnpu.fit --from-cluster app.yaml --what-if two-more-nodes.yaml
+  python -m vnpu.fit --nodes nodes.yaml app.yaml -o html > plan.html
 """
 
 
@@ -67,8 +68,11 @@ class Options:
         manifests: files of pods and workloads, in the order given.
         cards: nodes of ``--card``.
         slices: pods of ``--slice``.
-        nodes: files of ``--nodes`` and ``--what-if``.
+        nodes: files of ``--nodes``.
+        what_if: files of ``--what-if``.
         running: the files of ``--running``.
+        from_cluster: whether nodes and running pods are read from a cluster too.
+        context: the context of the kubeconfig that names the cluster, None for the current one.
         device_config: the chip table's file, None for the default table.
         config: the webhook's settings file, None for the defaults.
         node_policy: for pods that name none.
@@ -82,7 +86,10 @@ class Options:
     cards: tuple[CardGroup, ...]
     slices: tuple[SliceGroup, ...]
     nodes: tuple[Path, ...]
+    what_if: tuple[Path, ...]
     running: tuple[Path, ...]
+    from_cluster: bool
+    context: str | None
     device_config: Path | None
     config: Path | None
     node_policy: NodePolicy
@@ -103,8 +110,11 @@ def parse(arguments: Sequence[str]) -> Options:
         manifests=tuple(found.manifests),
         cards=tuple(found.card),
         slices=tuple(found.slice),
-        nodes=(*found.nodes, *found.what_if),
+        nodes=tuple(found.nodes),
+        what_if=tuple(found.what_if),
         running=tuple(found.running),
+        from_cluster=found.from_cluster,
+        context=found.context,
         device_config=found.device_config,
         config=found.config,
         node_policy=NodePolicy(found.policy),
@@ -118,11 +128,14 @@ def parse(arguments: Sequence[str]) -> Options:
 
 
 def _check(options: Options) -> None:
-    if not options.cards and not options.nodes:
-        raise UsageError("no nodes: give --card CHIPxN or --nodes FILE")
+    if not (options.cards or options.nodes or options.what_if or options.from_cluster):
+        raise UsageError("no nodes: give --card CHIPxN, --nodes FILE or --from-cluster")
+    if options.context is not None and not options.from_cluster:
+        raise UsageError("--context names the cluster of --from-cluster, which is not given")
     if not options.slices and not options.manifests:
         raise UsageError("nothing to place: give manifests or --slice MEMORY,CORExN")
-    files = [*options.manifests, *options.nodes, *options.running, options.device_config, options.config]
+    files = [*options.manifests, *options.nodes, *options.what_if, *options.running]
+    files += filter(None, (options.device_config, options.config))
     if files.count(STANDARD_INPUT) > 1:
         raise UsageError("standard input (-) can be read once only")
 
@@ -168,7 +181,16 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="kubectl get nodes -o json or yaml, or an inventory; may stand several times",
     )
-    add("--what-if", action="append", default=[], type=Path, metavar="FILE", help="more nodes, as for --nodes")
+    add("--from-cluster", action="store_true", help="nodes and running pods of the cluster that kubectl talks to")
+    add("--context", metavar="NAME", help="the cluster of this context of the kubeconfig")
+    add(
+        "--what-if",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="more nodes, as for --nodes, and what they would change",
+    )
     add(
         "--running",
         action="append",

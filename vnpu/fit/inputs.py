@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from vnpu import configuration, documents, ledger
 from vnpu.command_line import UsageError
 from vnpu.errors import few
+from vnpu.fit import live
 from vnpu.fit.nodes import NodeList, running_pods
 from vnpu.fit.report import Planner
 from vnpu.fit.terms import Terms, close
@@ -29,8 +30,13 @@ def load(options: Options) -> Planner:
         VnpuError: a file, document or field that cannot be used; the message names it.
     """
     chips, warnings = configuration.read_chips(options.device_config)
-    nodes = _nodes(options, chips)
-    books = _books(nodes, options, chips)
+    cluster = live.read(options.context) if options.from_cluster else live.Live((), ())
+    nodes = _nodes(options, cluster, chips)
+    known = len(nodes.nodes)
+    for path in options.what_if:
+        for document in documents.read(path):
+            nodes.add_document(document)
+    books = _books(nodes, options, cluster, chips)
     settings, notes = configuration.read_settings(options.config)
     reception = Reception(settings, chips)
     batches = []
@@ -46,7 +52,8 @@ def load(options: Options) -> Planner:
         nodes=close(books.nodes, nodes.surroundings, asked),
         warnings=(*warnings, *notes, *books.warnings, *_untold(nodes, asked)),
     )
-    return Planner(books, batches, options.node_policy, options.card_policy)
+    added = frozenset(node.name for node in nodes.nodes[known:])
+    return Planner(books, batches, options.node_policy, options.card_policy, added)
 
 
 def _untold(nodes: NodeList, asked: Iterable[Terms]) -> Iterator[str]:
@@ -56,17 +63,19 @@ def _untold(nodes: NodeList, asked: Iterable[Terms]) -> Iterator[str]:
         yield f"nodeSelector and node affinity are not looked at on nodes whose labels are not told: {few(bare)}"
 
 
-def _nodes(options: Options, chips: ChipTable) -> NodeList:
+def _nodes(options: Options, cluster: live.Live, chips: ChipTable) -> NodeList:
     nodes = NodeList(chips)
     nodes.add_cards(options.cards)
+    for document in cluster.nodes:
+        nodes.add_document(document)
     for path in options.nodes:
         for document in documents.read(path):
             nodes.add_document(document)
     return nodes
 
 
-def _books(nodes: NodeList, options: Options, chips: ChipTable) -> Ledger:
-    pods = running_pods(chain.from_iterable(map(documents.read, options.running)))
+def _books(nodes: NodeList, options: Options, cluster: live.Live, chips: ChipTable) -> Ledger:
+    pods = running_pods(chain(cluster.pods, chain.from_iterable(map(documents.read, options.running))))
     books = ledger.book(nodes.nodes, pods, chips)
     return replace(books, warnings=(*nodes.warnings, *books.warnings))
 

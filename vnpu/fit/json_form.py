@@ -24,6 +24,9 @@ def to_json(report: Report) -> dict[str, Any]:
         "cards": [_card(status, nodes[status.node]) for status in plan.cards],
         "warnings": list(plan.warnings),
     }
+    if report.change is not None:
+        change = report.change
+        form["what_if"] = {"nodes": list(change.nodes), "more": list(change.more), "fewer": list(change.fewer)}
     if report.explanations:
         form["explanations"] = [_explanation(explanation) for explanation in report.explanations]
     return form

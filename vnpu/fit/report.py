@@ -44,6 +44,21 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """What nodes that are not there yet would change.
+
+    Attributes:
+        nodes: their names.
+        more: pods that are placed because of them.
+        fewer: pods that would be placed without them, and are not: others took their room.
+    """
+
+    nodes: tuple[str, ...]
+    more: tuple[str, ...]
+    fewer: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """The planner's answer.
 
@@ -51,11 +66,13 @@ class Report:
         cluster: the nodes.
         plan: the pods on them; those that admission refused stand among the pods that are not placed.
         explanations: of the pods of the name that was to be explained.
+        change: what the nodes of ``--what-if`` change, None without such nodes.
     """
 
     cluster: Ledger
     plan: Plan
     explanations: tuple[Explanation, ...] = ()
+    change: Change | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +84,14 @@ class Planner:
         batches: the pods of each manifest, in order.
         node_policy: for pods whose annotations do not say.
         card_policy: the same for cards.
+        added: names of nodes that are not there yet; what they change is told.
     """
 
     cluster: Ledger
     batches: Sequence[Batch]
     node_policy: NodePolicy
     card_policy: CardPolicy
+    added: frozenset[str] = frozenset()
 
     def report(
         self, *, explained: str | None = None, progress: Callable[[Sequence[Workload]], Iterable[Workload]] = iter
@@ -93,7 +112,18 @@ class Planner:
             *self._left_out(),
         )
         merged = replace(found, unplaced=self._in_order(found.unplaced), warnings=tuple(dict.fromkeys(warnings)))
-        return Report(self.cluster, merged, self._explain(explained, merged) if explained is not None else ())
+        explanations = self._explain(explained, merged) if explained is not None else ()
+        return Report(self.cluster, merged, explanations, self._change(merged) if self.added else None)
+
+    def _change(self, found: Plan) -> Change:
+        nodes = [node for node in self.cluster.nodes if node.name not in self.added]
+        without = plan(_workloads(self.batches), nodes, self.cluster.used, self.node_policy, self.card_policy)
+        after, before = ({id(one.pod): full_name(one.pod) for one in each.placements} for each in (found, without))
+        return Change(
+            tuple(node.name for node in self.cluster.nodes if node.name in self.added),
+            tuple(name for pod, name in after.items() if pod not in before),
+            tuple(name for pod, name in before.items() if pod not in after),
+        )
 
     def _plan(self, workloads: Iterable[Workload]) -> Plan:
         return plan(workloads, self.cluster.nodes, self.cluster.used, self.node_policy, self.card_policy)

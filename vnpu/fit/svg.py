@@ -196,7 +196,7 @@ def _refused(report: Report) -> list[str]:
         if table.bad:
             lines.append(table.title)
             for row in table.rows:
-                lines += wrap(f"{row[0]}: {row[-1]}", _TEXT_WIDTH, subsequent_indent="\N{NO-BREAK SPACE}" * 4)
+                lines += wrap(f"{row[0]}: {row[-1]}", _TEXT_WIDTH)
     more = len(lines) - _MOST_TOLD
     return [*lines[:_MOST_TOLD], f"and {_counted(more, 'more line')}"] if more > 0 else lines
 

@@ -7,6 +7,7 @@ from itertools import compress, groupby
 from typing import TYPE_CHECKING, Final
 
 from vnpu.cards import WHOLE_CORE
+from vnpu.errors import few
 from vnpu.fit.admit import full_name
 from vnpu.mode import Mode
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from vnpu.fit.answers import CardStatus, Unplaced
-    from vnpu.fit.report import Explanation, Report
+    from vnpu.fit.report import Change, Explanation, Report
     from vnpu.placement import CardShare, Placement
 
 _WHOLE_CARD: Final = "whole card"
@@ -60,6 +61,7 @@ def sections(report: Report, *, warnings: bool = True) -> Iterator[Section]:
         _cards(report),
         _placed(plan.placements, f"node policy {plan.node_policy}, card policy {plan.card_policy}"),
         _unplaced(plan.unplaced),
+        *([] if report.change is None else [_changed(report.change)]),
         *map(_explained, report.explanations),
     ]
     if warnings:
@@ -184,6 +186,16 @@ def _explained(explanation: Explanation) -> Section:
         rows = (("", "", "", "", explanation.message),)
     where = f"placed on {explanation.node}" if explanation.node is not None else "not placed"
     return Section(f"Why {full_name(explanation.pod)} is {where}", columns, rows)
+
+
+def _changed(change: Change) -> Section:
+    """What nodes that are not there yet would change; the names of the pods may be many."""
+    columns = (Column("PODS", number=True), Column("CHANGE"), Column("WHICH"))
+    told = [(change.more, "placed because of them")]
+    if change.fewer:
+        told.append((change.fewer, "not placed because of them: others took their room"))
+    rows = tuple((str(len(pods)), words, few(pods)) for pods, words in told)
+    return Section(f"What {_number(len(change.nodes), 'more node')} would change: {few(change.nodes)}", columns, rows)
 
 
 def _ranges(indices: Sequence[int]) -> str:

@@ -32,7 +32,8 @@ def test_everything_at_once() -> None:
         ]
     )
     assert options.manifests == (Path("app.yaml"), Path("job.yaml"), Path("last.yaml"))
-    assert options.nodes == (Path("nodes.yaml"), Path("more.json"), Path("a.yaml"), Path("b.yaml"))
+    assert options.nodes == (Path("nodes.yaml"), Path("more.json"))
+    assert options.what_if == (Path("a.yaml"), Path("b.yaml"))
     assert options.running == (Path("-"), Path("pods.json"))
     assert (options.device_config, options.config) == (Path("d.yaml"), Path("c.yaml"))
     assert (options.node_policy, options.card_policy) == (NodePolicy.SPREAD, CardPolicy.BINPACK)
@@ -96,7 +97,7 @@ def test_cards(text: str, group: CardGroup) -> None:
         ("--card Ascend910B3 --running - -", "standard input"),
         ("--card Ascend910B3 --running - --running - a.yaml", "standard input"),
         ("--card Ascend910B3 a.yaml --policy fastest", "choose from 'binpack', 'spread'"),
-        ("--card Ascend910B3 a.yaml -o svg", "choose from 'table', 'json', 'yaml'"),
+        ("--card Ascend910B3 a.yaml -o pdf", "choose from 'table', 'json', 'yaml', 'html', 'svg'"),
         ("--card Ascend910B3 a.yaml --node x", "unrecognized arguments: --node"),
         ("--card", "expected one argument"),
     ],
