@@ -52,16 +52,18 @@ class NpuSmi:
             DevicesError: npu-smi refuses, or does not say that it did it, and the chip is not shared.
         """
         where = ("-t", "device-share", "-i", str(card), "-c", str(device))
-        arguments = ("set", *where, "-d", "1")
         try:
-            output = self._run(*arguments, answer="Y\n")
-            if dict(_pairs(output)).get("Status") != "OK":
-                raise DevicesError(f"npu-smi {' '.join(arguments)}: OK is expected, and it says {_brief(output)}")
+            self._switch("set", *where, "-d", "1")
         except DevicesError:
             with suppress(DevicesError):
                 if self._fields("info", *where).get("Device-share Status") == "True":
                     return
             raise
+
+    def _switch(self, *arguments: str) -> None:
+        output = self._run(*arguments, answer="Y\n")
+        if dict(_pairs(output)).get("Status") != "OK":
+            raise DevicesError(f"npu-smi {' '.join(arguments)}: OK is expected, and it says {_brief(output)}")
 
     def _device(self, card: int, device: int, physical: int) -> Device:
         where = ("-i", str(card), "-c", str(device))
