@@ -104,7 +104,7 @@ class Plugin:
     def run(self) -> None:
         """Serve until :meth:`stop`."""
         # A daemon: it may be waiting for an API server that is away, which is no reason to outlive kubelet's patience.
-        reporter = threading.Thread(target=self._keep_reporting, name="report", daemon=True)
+        reporter = threading.Thread(target=self._report_or_end, name="report", daemon=True)
         reporter.start()
         try:
             self._keep_serving()
@@ -228,6 +228,13 @@ class Plugin:
         self._notices.tell("KubeletSilent", "; ".join(problems))
 
     # ---- the API server
+
+    def _report_or_end(self) -> None:
+        """Report until the end; a fault of ours ends the plugin, which kubelet then starts again."""
+        try:
+            self._keep_reporting()
+        finally:
+            self.stop()
 
     def _keep_reporting(self) -> None:
         swept_s = -_SWEEP_S

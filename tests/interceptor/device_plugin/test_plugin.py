@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from interceptor.devices import Machine, machine_of
 from tests.support.api_stand_in import Fault
 from tests.support.containers import eventually
@@ -15,7 +17,6 @@ from tests.support.objects import CHIP
 from vnpu import kube, names
 
 if TYPE_CHECKING:
-    import pytest
 
     from tests.support.api_stand_in import ApiStandIn
     from tests.support.kubelet import Kubelet, PluginThread
@@ -224,6 +225,21 @@ def test_a_node_object_that_is_missing_is_waited_for(
         api.put(kube.NODES, {"metadata": {"name": "n1"}, "status": {"capacity": {"cpu": "8"}}})
         assert eventually(lambda: annotations(api).get(names.SOFT_NODE) == "true")
     assert caplog.text.count("NodeObjectNotWritten: node") == 1
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_fault_of_ours_ends_the_plugin_rather_than_half_of_it(
+    thread: PluginThread, kubelet: Kubelet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with thread.running():
+        stream = kubelet.channel(kubelet.registration()).stream()
+        assert stream.next().healthy() == SLOTS
+
+        def fail(*_: object) -> None:
+            raise RuntimeError("a fault")
+
+        monkeypatch.setattr(thread.cluster, "get", fail)
+        stream.ended()
 
 
 def test_an_event_that_the_server_does_not_take_hides_nothing(
