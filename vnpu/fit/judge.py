@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from vnpu.fit.answers import Reason
 from vnpu.fit.choice import enough
 from vnpu.fit.classes import needs
 from vnpu.fit.laws import obstacle
-from vnpu.fit.misses import card_miss, tally_cards
+from vnpu.fit.misses import miss_for, tally_cards
 from vnpu.fit.place import most_connection
-from vnpu.fit.rules import node_obstacle, tally, told_miss
+from vnpu.fit.rules import node_obstacle, tally
 from vnpu.fit.scores import connection
 from vnpu.fit.search import DeadEnd, arrange
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from vnpu.fit.rules import Task
 
     Positions = tuple[tuple[int, ...], ...]
+
+_TOGETHER: Final = -1
+"""In the place of a container: each finds cards by itself, and not all together."""
 
 
 class Judge:
@@ -44,26 +48,25 @@ class Judge:
         self.listed = frozenset[str]().union(*(want.choice.use | want.choice.no_use for want in task.wants))
         self.listed_only = any(want.choice.use for want in task.wants)
         self.most_connection = most_connection(task)
-        self._takes: list[dict[CardState, bool]] = [{} for _ in task.wants]
+        self._against: list[dict[CardState, Reason | None]] = [{} for _ in task.wants]
         self._misses: list[dict[CardState, Miss | None]] = [{} for _ in task.wants]
-        self._holds: dict[NodeClass, bool] = {}
+        self._missed: dict[NodeClass, Reason | int | None] = {}
         self._tallies: dict[NodeClass, Tally] = {}
         self._positions: dict[NodeClass, Positions] = {}
         self._connections: dict[NodeClass, float] = {}
 
     def __len__(self) -> int:
         """How many verdicts there are."""
-        return len(self._holds) + len(self._tallies)
+        return len(self._missed) + len(self._tallies)
 
     def holds(self, one: NodeClass, node: Node, used: Mapping[str, Use]) -> bool:
         """Whether the nodes of the class hold the pod."""
-        verdict = self._holds.get(one)
-        if verdict is None:
-            verdict = self._holds[one] = self._held(one, node, used)
-        return verdict
+        if one not in self._missed:
+            self._missed[one] = self._try(one, node, used)
+        return self._missed[one] is None
 
     def refusal(self, one: NodeClass, node: Node, used: Mapping[str, Use]) -> Tally:
-        """Why the nodes of a class that does not hold the pod do not."""
+        """Why the nodes of a class do not hold the pod, once :meth:`holds` said so."""
         found = self._tallies.get(one)
         if found is None:
             found = self._tallies[one] = self._tally(one, node, used)
@@ -88,35 +91,42 @@ class Judge:
             found = self._connections[one] = sum(connection(want.chip, cards) for want, cards in pairs)
         return found
 
-    def _held(self, one: NodeClass, node: Node, used: Mapping[str, Use]) -> bool:
-        if node_obstacle(self.task, node, used) is not None or self._short(one, node, used) is not None:
-            return False
-        return len(self.task.wants) == 1 or not isinstance(self._arranged(one, node, used), DeadEnd)
+    def _try(self, one: NodeClass, node: Node, used: Mapping[str, Use]) -> Reason | int | None:
+        """What keeps the pod from the node: something about it, or the place of the container that finds no cards.
+
+        None where nothing does.
+        """
+        obstacle_of_all = node_obstacle(self.task, node, used)
+        if obstacle_of_all is not None:
+            return obstacle_of_all
+        for place, want in enumerate(self.task.wants):
+            fitting = self._reasons(place, one).count(None)
+            if fitting < want.count or (want.chip.super_pod and not enough(want, node, used)):
+                return place
+        if len(self.task.wants) > 1 and isinstance(self._arranged(one, node, used), DeadEnd):
+            return _TOGETHER
+        return None
 
     def _tally(self, one: NodeClass, node: Node, used: Mapping[str, Use]) -> Tally:
-        wants = self.task.wants
-        miss = node_obstacle(self.task, node, used) or self._short(one, node, used) or self._arranged(one, node, used)
-        assert not isinstance(miss, tuple)
-        told = told_miss(self.task, node, used, miss)
-        if not isinstance(told, DeadEnd) or told.held is not used:
-            return tally(self.task, node, used, told)
-        place = wants.index(told.want)
-        known = self._misses[place]
+        miss = self._missed[one]
+        if isinstance(miss, Reason) or miss == _TOGETHER:
+            end = miss if isinstance(miss, Reason) else self._arranged(one, node, used)
+            assert not isinstance(end, tuple)
+            return tally(self.task, node, used, end)
+        assert miss is not None
+        want, known = self.task.wants[miss], self._misses[miss]
+        for state, reason in zip(one.states, self._reasons(miss, one), strict=True):
+            if state not in known:
+                known[state] = None if reason is None else miss_for(reason, want, state.card, state.held)
+        return tally_cards(want, [known[state] for state in one.states])
+
+    def _reasons(self, place: int, one: NodeClass) -> list[Reason | None]:
+        """What speaks against each card, for the container at that place."""
+        want, known = self.task.wants[place], self._against[place]
         for state in one.states:
             if state not in known:
-                known[state] = card_miss(wants[place], state.card, state.held, state.cordoned)
-        return tally_cards(told.want, [known[state] for state in one.states])
-
-    def _short(self, one: NodeClass, node: Node, used: Mapping[str, Use]) -> DeadEnd | None:
-        """The first container for which there are too few cards, whatever the others take."""
-        for want, known in zip(self.task.wants, self._takes, strict=True):
-            for state in one.states:
-                if state not in known:
-                    known[state] = obstacle(want, state.card, state.held, state.cordoned) is None
-            fitting = sum([known[state] for state in one.states])
-            if fitting < want.count or (want.chip.super_pod and not enough(want, node, used)):
-                return DeadEnd(want, used)
-        return None
+                known[state] = obstacle(want, state.card, state.held, state.cordoned)
+        return [known[state] for state in one.states]
 
     def _arranged(self, one: NodeClass, node: Node, used: Mapping[str, Use]) -> tuple[tuple[Card, ...], ...] | DeadEnd:
         """The cards of each container, kept for the other nodes of the class."""

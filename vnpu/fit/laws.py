@@ -77,6 +77,11 @@ def obstacle(want: Want, card: Card, held: Use, cordoned: AbstractSet[str]) -> R
         return Reason.EXCLUSIVE_CONFLICT
     if held.memory_mib + use.memory_mib > card.memory_mib:
         return Reason.CARD_INSUFFICIENT_MEMORY
+    return compute_obstacle(use, card, held)
+
+
+def compute_obstacle(use: Use, card: Card, held: Use) -> Reason | None:
+    """The first law about compute that one more slice would break on the card."""
     return _soft_obstacle(use, held) if use.mode is Mode.SOFT else _hard_obstacle(use, held, card)
 
 

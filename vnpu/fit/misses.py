@@ -6,7 +6,7 @@ Nothing here depends on what cards and nodes are called, so that equal ones are 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from vnpu.cards import WHOLE_CORE
 from vnpu.fit.answers import Reason
-from vnpu.fit.laws import obstacle
+from vnpu.fit.laws import compute_obstacle, obstacle
 from vnpu.mode import Mode
 
 if TYPE_CHECKING:
@@ -86,13 +86,16 @@ class Tally:
 def card_miss(want: Want, card: Card, held: Use, cordoned: AbstractSet[str]) -> Miss | None:
     """What speaks against one more slice on the card, None where it would do; arguments as for :func:`obstacle`."""
     reason = obstacle(want, card, held, cordoned)
-    if reason is None:
-        return None
+    return None if reason is None else miss_for(reason, want, card, held)
+
+
+def miss_for(reason: Reason, want: Want, card: Card, held: Use) -> Miss:
+    """How far the card is from taking the slice, where this law speaks against it."""
     reasons: tuple[Reason, ...] = (reason,)
     if reason is Reason.CARD_INSUFFICIENT_MEMORY:
         # A card whose compute is given away is not near, however little memory is missing.
-        further = obstacle(replace(want, use=replace(want.use, memory_mib=0)), card, held, cordoned)
-        if further is not None and further is not reason:
+        further = compute_obstacle(want.use, card, held)
+        if further is not None:
             reasons = (reason, further)
     shortfall = sum(missing / max(1, total) for missing, total, _ in shortages(want, card, held))
     return Miss(reasons, max(DISTANCE[reason] for reason in reasons), shortfall)
