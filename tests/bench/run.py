@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench import admission, costs, node, reliability, shares
+from tests.bench import admission, costs, node, planning, reliability, shares
 from tests.bench.figure import Effort
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ MEASUREMENTS: Mapping[str, Callable[[Effort], Iterator[Figure]]] = {
     "overload": reliability.overload_figures,
     "start": reliability.start_figures,
     "import": admission.import_figures,
+    "plan_curve": planning.curve_figures,
+    "plan_memory": planning.memory_figure,
+    "filter": planning.filter_figures,
     "launch": costs.launch_figures,
     "memory": costs.memory_figures,
     "preload": costs.preload_figure,
