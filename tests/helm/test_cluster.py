@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from tests.support import extender_process
+from tests.support.certs_process import wait_for
 from tests.support.release import Release, installed
 from vnpu import names
 from vnpu.kube import (
@@ -176,3 +181,34 @@ def test_nothing_is_left_behind(release: Release) -> None:
         assert cluster.list(resource, label_selector=selector).items == [], resource.kind
     with pytest.raises(NotFound):
         cluster.get(SECRETS, f"{release.name}-webhook-tls", release.namespace)
+
+
+def test_scheduler_and_extender_place_with_the_chart_s_configuration_and_rights(release: Release) -> None:
+    program = os.environ.get("VNPU_TEST_KUBE_SCHEDULER")
+    program = program or shutil.which("kube-scheduler", path=os.environ.get("KUBEBUILDER_ASSETS", ""))
+    if program is None:
+        pytest.skip("neither VNPU_TEST_KUBE_SCHEDULER nor KUBEBUILDER_ASSETS says where kube-scheduler is")
+    kubeconfig = release.account(f"{release.name}-scheduler", release.namespace)
+    settings = release.cluster.get(CONFIG_MAPS, f"{release.name}-settings", release.namespace)["data"]["settings.yaml"]
+    (release.folder / "scheduler-settings.yaml").write_text(settings)
+    with (
+        release.node() as node,
+        release.webhook(),
+        extender_process.running(
+            "--config", str(release.folder / "scheduler-settings.yaml"), kubeconfig=kubeconfig
+        ) as extender,
+        release.scheduler(program, extender.port) as scheduler,
+    ):
+        release.wait_until_published()
+        release.cluster.create(PODS, slice_pod("soft"), release.team)
+
+        def placed() -> dict[str, Any] | None:
+            assert scheduler.poll() is None, (release.folder / "scheduler.log").read_text()
+            found = release.cluster.get(PODS, "soft", release.team)
+            return found if found["spec"].get("nodeName") else None
+
+        bound = wait_for(placed, f"the pod is not bound: {(release.folder / 'scheduler.log').read_text()[-2000:]}")
+    assert bound["spec"]["nodeName"] == node
+    assert bound["metadata"]["annotations"][names.ASSIGNED_NODE] == node
+    assert "forbidden" not in (release.folder / "scheduler.log").read_text()
+    assert not [line for line in extender.log if "forbidden" in json.dumps(line)]

@@ -24,6 +24,7 @@ from vnpu.admission.settings import (
 )
 from vnpu.chips import DEFAULT_CHIPS
 from vnpu.files import parse_documents
+from webhook.extender.binding import PATIENCE_S
 
 SCHEMA: Final = json.loads((helm.CHART / "values.schema.json").read_text())
 
@@ -33,6 +34,7 @@ WRONG: Final = {
     "webhook.replicas=0": "replicas",
     'webhook.replicas="2"': "replicas",
     "webhook.timeoutSeconds=11": "timeoutSeconds",
+    "scheduler.extenderTimeoutSeconds=5": "extenderTimeoutSeconds",
     "webhook.port=443": "port",
     'webhook.failurePolicy="fail"': "failurePolicy",
     'webhook.domain="Example.com"': "domain",
@@ -215,5 +217,7 @@ def test_the_scheduler_asks_about_every_resource_of_every_chip() -> None:
         expected |= {chip.resource_name: False, chip.memory_name: True, chip.core_name: True}
     assert managed == expected
     assert extender["urlPrefix"].startswith("http://127.0.0.1:")
+    assert int(extender["httpTimeout"].removesuffix("s")) > PATIENCE_S
+    assert configuration["percentageOfNodesToScore"] == 100
     (profile,) = configuration["profiles"]
     assert profile["schedulerName"] == "vnpu-scheduler"

@@ -75,7 +75,10 @@ def _look(image: Built) -> None:
     for program in PROGRAMS:
         _say(f"python -m {program}")
         assert "usage:" in image.run("python", "-m", program, "--help")
-    image.run("kubectl-vnpu", "--help")
+    entries = "import importlib.metadata as m; print(*[e.name for e in m.distribution('ascend-vnpu').entry_points])"
+    for script in image.run("python", "-c", entries).split():
+        _say(script)
+        assert "usage:" in image.run(script, "--help")
     _say("the installer, onto an empty host")
     image.run("mkdir", "-m", "755", "/tmp/host", user="0:0")
     image.run("python", "-m", "interceptor.install", "--host-root=/tmp/host", user="0:0")

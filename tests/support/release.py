@@ -23,9 +23,21 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from tests.support import helm, real_api
+from tests.support import helm, objects, real_api
 from tests.support.certs_process import wait_for
-from vnpu.kube import CONFIG_MAPS, DEPLOYMENTS, MUTATING, VALIDATING, Cluster, NotFound, Resource, connect
+from vnpu import names
+from vnpu.kube import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    LEASES,
+    MUTATING,
+    NODES,
+    VALIDATING,
+    Cluster,
+    NotFound,
+    Resource,
+    connect,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,6 +139,43 @@ class Release:
         finally:
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) == 0, "a signal ends it in order"
+
+    @contextmanager
+    def node(self) -> Iterator[str]:
+        """A soft node with one free card; gives its name."""
+        name = f"{self.name}-node"
+        metadata = objects.node(objects.card(f"{name}-card", 0), name=name)["metadata"]
+        self.cluster.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": metadata})
+        amounts = {"cpu": "64", "memory": "256Gi", "pods": "10", f"huawei.com/{objects.CHIP}": "10"}
+        status = {"capacity": amounts, "allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]}
+        try:
+            self.cluster.patch(NODES, name, {"status": status}, kind="merge", subresource="status")
+            self.cluster.patch(NODES, name, {"spec": {"taints": None}}, kind="merge")
+            yield name
+        finally:
+            self.cluster.delete(NODES, name)
+            with suppress(NotFound):
+                self.cluster.delete(LEASES, names.TURN_LEASE_PREFIX + name, names.TURN_NAMESPACE)
+
+    @contextmanager
+    def scheduler(self, program: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
+        """kube-scheduler with the chart's configuration and rights; the extender would be on a port of this machine."""
+        name = f"{self.name}-scheduler"
+        document = yaml.safe_load(self.cluster.get(CONFIG_MAPS, name, self.namespace)["data"]["configuration.yaml"])
+        document["clientConnection"] = {"kubeconfig": self.account(name, self.namespace)}
+        document["extenders"][0]["urlPrefix"] = f"http://127.0.0.1:{port}"
+        path = self.folder / "configuration.yaml"
+        path.write_text(yaml.safe_dump(document))
+        deployment = self.cluster.get(DEPLOYMENTS, name, self.namespace)
+        arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+        arguments = [one.replace("/etc/kubernetes/scheduler/configuration.yaml", str(path)) for one in arguments]
+        with (self.folder / "scheduler.log").open("wb") as log:
+            process = subprocess.Popen([program, *arguments, "--secure-port=0"], stdout=log, stderr=log)
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(60)
 
     def probe(self, account: str, namespace: str) -> tuple[int, str]:
         """What ``helm test`` runs, with the rights of a service account: exit code and output."""

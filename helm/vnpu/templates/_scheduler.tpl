@@ -36,6 +36,8 @@ leaderElection:
   leaderElect: true
   resourceName: {{ include "vnpu.scheduler.name" . }}
   resourceNamespace: {{ .Release.Namespace }}
+# Of a part of the nodes the extender could refuse each, while another one has room.
+percentageOfNodesToScore: 100
 profiles:
   - schedulerName: {{ include "vnpu.schedulerName" . }}
 extenders:
