@@ -25,7 +25,7 @@ class Unserved:
     """A pod that is bound, and whose containers the device plugin has not served yet.
 
     Attributes:
-        texts: its device texts, chip by chip.
+        texts: its device texts, chip by chip, and whatever else decides what its containers get.
         alone: whether a single container of it waits.
         since: when it was bound, in unix seconds; 0 where it does not say.
     """
@@ -135,8 +135,10 @@ def _unserved(reduced: Mapping[str, Any], held: list[Chip]) -> Unserved | None:
     if annotations.get(names.BIND_PHASE) != names.BIND_PHASE_ALLOCATING:
         return None
     texts = tuple(annotations.get(names.allocated(chip.common_word), "") for chip in held)
+    templates = tuple(annotations.get(names.runtime_info(chip.common_word), "") for chip in held)
+    manner = annotations.get(names.MODE, ""), annotations.get(names.SHARE, "")
     since = annotations.get(names.BIND_TIME, "")
-    return Unserved(texts, sum(_waiting(texts)) == 1, int(since) if since.isdecimal() else 0)
+    return Unserved((*texts, *templates, *manner), sum(_waiting(texts)) == 1, int(since) if since.isdecimal() else 0)
 
 
 def _waiting(texts: tuple[str, ...]) -> Iterator[bool]:
