@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook import exchange
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from webhook.exchange import Exchange
 
 _RECORD: Final = 2**14
@@ -20,6 +22,8 @@ where a poll of the socket would not see them."""
 _RECORDS_AT_ONCE: Final = 16
 _MOST_DROPPED: Final = 64 * 2**20
 """Bytes of a refused body: whoever sends more may as well find a broken connection."""
+
+_LATER: Final = object()
 
 
 class Phase(Enum):
@@ -93,16 +97,7 @@ class Connection:
         Raises:
             OSError: it failed.
         """
-        try:
-            self._tls.do_handshake()
-        except ssl.SSLWantReadError:
-            self.wants = select.EPOLLIN
-            return False
-        except ssl.SSLWantWriteError:
-            self.wants = select.EPOLLOUT
-            return False
-        self.wants = select.EPOLLIN
-        return True
+        return self._now(self._tls.do_handshake) is not _LATER
 
     def receive(self) -> bool:
         """Read one record; False where nothing is there.
@@ -111,17 +106,11 @@ class Connection:
             EOFError: the client has ended the connection.
             OSError: it is broken.
         """
-        try:
-            data = self._tls.recv(_RECORD)
-        except ssl.SSLWantReadError:
-            self.wants = select.EPOLLIN
-            return False
-        except ssl.SSLWantWriteError:  # the client asked for new keys
-            self.wants = select.EPOLLOUT
+        data = self._now(self._tls.recv, _RECORD)
+        if data is _LATER:
             return False
         if not data:
             raise EOFError
-        self.wants = select.EPOLLIN
         self.received += data
         return True
 
@@ -158,8 +147,7 @@ class Connection:
         Raises:
             OSError: the connection is broken.
         """
-        with suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
-            self._tls.send(exchange.CONTINUE)
+        self._now(self._tls.send, exchange.CONTINUE)
 
     def send(self, data: bytes) -> bool:
         """Send an answer; whether all of it is on its way. Call :meth:`flush` where it is not.
@@ -177,16 +165,24 @@ class Connection:
             OSError: the connection is broken.
         """
         while self._sending:
-            try:
-                self._sending = self._sending[self._tls.send(self._sending) :]
-            except ssl.SSLWantReadError:
-                self.wants = select.EPOLLIN
+            sent = self._now(self._tls.send, self._sending)
+            if sent is _LATER:
                 return False
-            except ssl.SSLWantWriteError:
-                self.wants = select.EPOLLOUT
-                return False
-        self.wants = select.EPOLLIN
+            self._sending = self._sending[sent:]
         return True
+
+    def _now(self, operation: Callable[..., Any], *arguments: Any) -> Any:
+        """What comes of an operation, or that it has to wait; TLS may have to write before it can read, and so on."""
+        try:
+            result = operation(*arguments)
+        except ssl.SSLWantReadError:
+            self.wants = select.EPOLLIN
+        except ssl.SSLWantWriteError:
+            self.wants = select.EPOLLOUT
+        else:
+            self.wants = select.EPOLLIN
+            return result
+        return _LATER
 
     def say_goodbye(self) -> None:
         """End this side of the connection: first that of TLS, then that of TCP."""

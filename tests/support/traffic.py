@@ -28,11 +28,17 @@ def post(body: bytes, path: str = "/mutate") -> bytes:
 class Client:
     """One connection, and one request at a time over it."""
 
-    def __init__(self, address: tuple[str, int], context: ssl.SSLContext, name: str | None = None) -> None:
+    def __init__(
+        self,
+        address: tuple[str, int],
+        context: ssl.SSLContext,
+        name: str | None = None,
+        session: ssl.SSLSession | None = None,
+    ) -> None:
         plain = socket.create_connection(address, TIMEOUT_S)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            self.tls = context.wrap_socket(plain, server_hostname=name or address[0])
+            self.tls = context.wrap_socket(plain, server_hostname=name or address[0], session=session)
         except OSError:
             plain.close()
             raise

@@ -24,13 +24,6 @@ REFUSED = "not loaded, the old goes on"
 
 
 @pytest.fixture
-def mount(tmp_path: Path) -> Mount:
-    folder = tmp_path / "tls"
-    folder.mkdir()
-    return Mount(folder)
-
-
-@pytest.fixture
 def server(mount: Mount, tmp_path: Path) -> Iterator[Server]:
     with running(*mount.options, "--workers", "2", temporary=tmp_path, ca=mount.bundle) as started:
         yield started
@@ -58,6 +51,26 @@ def test_a_pair_and_its_ca_are_replaced_under_load(mount: Mount, server: Server)
     assert calls.failures == []
     assert set(calls.statuses) == {200}
     assert calls.number > 100
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_sessions_are_resumed_until_the_pair_changes(version: ssl.TLSVersion, mount: Mount, tmp_path: Path) -> None:
+    with running(*mount.options, temporary=tmp_path, ca=mount.bundle) as server:
+        context = mount.trust()
+        context.minimum_version = context.maximum_version = version
+
+        def call(session: ssl.SSLSession | None) -> tuple[ssl.SSLSession | None, bool | None]:
+            with Client(server.address, context, NAME, session) as client:
+                assert client.call(MESSAGE)[0] == 200
+                return client.tls.session, client.tls.session_reused
+
+        session, reused = call(None)
+        assert not reused
+        session, reused = call(session)
+        assert reused
+        mount.swap(mount.next())
+        wait_for(server, mount.leaf())
+        assert not call(session)[1], "the new certificate is looked at"
 
 
 class TestTornPairs:

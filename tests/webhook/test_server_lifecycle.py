@@ -22,13 +22,6 @@ MESSAGE = post(body_of("mutate-create-pods-soft-910b3.json"))
 REVIEWS = 'vnpu_webhook_reviews_total{decision="allowed",endpoint="mutate",reason="patched"}'
 
 
-@pytest.fixture
-def mount(tmp_path: Path) -> Mount:
-    folder = tmp_path / "tls"
-    folder.mkdir()
-    return Mount(folder)
-
-
 class TestDrain:
     def test_new_connections_are_served_while_it_is_not_ready(self, tmp_path: Path) -> None:
         with running("--drain-seconds", "3", "--workers", "2", temporary=tmp_path) as server:
@@ -98,7 +91,7 @@ class TestWorkers:
             assert set(calls.statuses) == {200}
             counted = server.metric('vnpu_webhook_reviews_total{decision="allowed",endpoint="mutate",reason="patched"}')
             assert counted == calls.number, "what the first ones counted stays"
-            assert server.metric("vnpu_webhook_workers") == 2
+            wait_until(lambda: server.metric("vnpu_webhook_workers") == 2, "the new ones alone")
 
     def test_one_that_is_killed_is_replaced(self, tmp_path: Path) -> None:
         with running("--workers", "2", temporary=tmp_path) as server:

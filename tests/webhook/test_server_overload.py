@@ -89,10 +89,10 @@ def test_what_is_turned_away_may_be_asked_again_over_the_same_connection(server:
 
 def test_memory_is_bounded(server: Server) -> None:
     (worker,) = server.workers()
-    at_once(server, 30, LARGE, 2)
+    at_once(server, 30, LARGE, 1)
     before = resident(worker)
-    for _ in range(3):
-        at_once(server, 100, LARGE, 2)
+    for _ in range(2):
+        at_once(server, 100, LARGE, 1)
     assert resident(worker) < before + 100 * 2**20
 
 
