@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench import admission, costs, node, planning, reliability, shares
+from tests.bench import admission, costs, extender, node, planning, reliability, shares
 from tests.bench.figure import Effort
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ MEASUREMENTS: Mapping[str, Callable[[Effort], Iterator[Figure]]] = {
     "ceiling": shares.ceiling_figure,
     "recovery": shares.recovery_figures,
     "scrape": node.scrape_figure,
+    "extender_filter": extender.filter_figures,
+    "extender_process": extender.process_figures,
 }
 
 
