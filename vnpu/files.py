@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 LARGEST_FILE: Final = 256 * 2**20
 """Bytes; ``kubectl get pods -A -o json`` of a 5,000 node cluster stays below."""
 
+LARGEST_YAML: Final = 128 * 2**20
+"""Bytes; some 50 seconds and 2 GiB of memory for one list of that size, where JSON takes a tenth."""
+
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 """Half a character, which JSON can write and no text can hold, unless the other half follows."""
 
@@ -84,6 +87,9 @@ def _documents(content: bytes) -> Iterator[Any]:
         else:
             yield document
             return
+    if len(content) > LARGEST_YAML:
+        allowed = f"YAML of at most {LARGEST_YAML} bytes is read: give JSON, such as kubectl -o json prints"
+        raise InputError("", f"{len(content)} bytes", allowed)
     yield from _yaml_documents(text)
 
 

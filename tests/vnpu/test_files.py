@@ -109,3 +109,12 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         files.read_bytes(tmp_path / "missing.yaml")
     with pytest.raises(InputError, match="readable file"):
         files.read_bytes(tmp_path)
+
+
+def test_yaml_that_would_take_minutes_is_refused_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "LARGEST_YAML", 20)
+    assert list(files.parse_documents(b'{"a": "as large as it likes to be"}', "f")) == [
+        {"a": "as large as it likes to be"}
+    ]
+    with pytest.raises(InputError, match=r"at most 20 bytes is read: give JSON"):
+        list(files.parse_documents(b"a: as large as it likes to be", "f"))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from vnpu import terminal
 from vnpu.errors import VnpuError
 from vnpu.fit import arguments, inputs, render
-from vnpu.fit.progress import watched
+from vnpu.fit.progress import reading, watched
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         options = arguments.parse(sys.argv[1:] if argv is None else argv)
-        planner = inputs.load(options)
+        with nullcontext() if options.quiet else reading(options.files, sys.stderr, cluster=options.from_cluster):
+            planner = inputs.load(options)
         watch = iter if options.quiet else partial(watched, stream=sys.stderr)
         report = planner.report(explained=options.explain, progress=watch)
         with terminal.output() as stream:

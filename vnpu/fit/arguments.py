@@ -98,6 +98,12 @@ class Options:
     explain: str | None
     quiet: bool
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Every file that is read, as often as it is named; ``-`` is standard input."""
+        settings = filter(None, (self.device_config, self.config))
+        return (*self.manifests, *self.nodes, *self.what_if, *self.running, *settings)
+
 
 def parse(arguments: Sequence[str]) -> Options:
     """The options of a command line; ``--help`` prints itself and exits.
@@ -134,9 +140,7 @@ def _check(options: Options) -> None:
         raise UsageError("--context names the cluster of --from-cluster, which is not given")
     if not options.slices and not options.manifests:
         raise UsageError("nothing to place: give manifests or --slice MEMORY,CORExN")
-    files = [*options.manifests, *options.nodes, *options.what_if, *options.running]
-    files += filter(None, (options.device_config, options.config))
-    if files.count(STANDARD_INPUT) > 1:
+    if options.files.count(STANDARD_INPUT) > 1:
         raise UsageError("standard input (-) can be read once only")
 
 

@@ -16,7 +16,7 @@ from vnpu.fit import inputs
 from vnpu.fit.arguments import Output, parse
 from vnpu.fit.json_form import to_json
 from vnpu.fit.plan import Workload
-from vnpu.fit.progress import LONG_PLAN, watched
+from vnpu.fit.progress import LARGE_INPUT, LONG_PLAN, reading, watched
 from vnpu.fit.render import MissingLibraryError, plain, write
 from vnpu.fit.table import Column, Section, sections
 from vnpu.mode import Mode
@@ -133,3 +133,25 @@ def test_no_bar_for_short_plans_nor_in_a_pipe_nor_without_rich(
         monkeypatch.setitem(sys.modules, "rich.progress", None)
     assert list(watched(asked, terminal)) == asked
     assert pipe.getvalue() == terminal.getvalue() == ""
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_reading_large_files_is_shown_on_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, installed: bool
+) -> None:
+    large, gone = tmp_path / "large.json", tmp_path / "gone.json"
+    with large.open("wb") as file:
+        file.truncate(LARGE_INPUT)
+    if not installed:
+        monkeypatch.setitem(sys.modules, "rich.progress", None)
+    for paths, cluster, words in (
+        ([large, gone], False, "Reading 4 MB of files"),
+        ([gone], True, "Reading the cluster"),
+        ([large], True, "Reading the cluster and 4 MB of files"),
+        ([gone], False, ""),
+    ):
+        terminal, pipe = Terminal(), io.StringIO()
+        with reading(paths, terminal, cluster=cluster), reading(paths, pipe, cluster=cluster):
+            pass
+        assert pipe.getvalue() == ""
+        assert words in terminal.getvalue() if installed else not terminal.getvalue()
