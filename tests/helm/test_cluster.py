@@ -168,6 +168,19 @@ def test_with_the_webhook_away_all_else_goes_on(release: Release) -> None:
         cluster.create(PODS, slice_pod("late"), team)
 
 
+def test_admission_is_switched_off_and_on_as_the_runbook_says(release: Release) -> None:
+    with release.webhook():
+        bundle = release.wait_until_published()
+        for resource in (MUTATING, VALIDATING):
+            release.cluster.delete(resource, f"zz-{release.name}")
+        unlimited = release.cluster.create(PODS, slice_pod("soft"), release.team)
+        assert names.MODE not in unlimited["metadata"].get("annotations", {})
+        release.helm("upgrade", str(release.chart), "--reuse-values")
+        assert release.wait_until_published() == bundle
+        made = release.cluster.create(PODS, slice_pod("limited"), release.team)
+        assert made["metadata"]["annotations"][names.MODE] == "hami-core"
+
+
 def test_nothing_is_left_behind(release: Release) -> None:
     with release.webhook():
         release.wait_until_published()

@@ -43,43 +43,32 @@ metadata:
 {{- end -}}
 
 {{- /*
-One webhook. Takes a dict: root, name, path, rules, failurePolicy, conditions (a list of {name, expression}).
+What all webhooks have in common. Takes (list . "path").
 
 There is no caBundle: it is published into the live object, by a patch of that one field, which every upgrade leaves
 alone. matchPolicy Equivalent: an object that comes in another version of its API is asked about as well.
 */ -}}
-{{- define "vnpu.configuration.webhook" -}}
-- name: {{ .name }}.admission.vnpu.{{ .root.Values.webhook.domain }}
-  admissionReviewVersions: [v1]
-  clientConfig:
-    service:
-      name: {{ include "vnpu.webhook.name" .root }}
-      namespace: {{ .root.Release.Namespace }}
-      port: {{ .root.Values.webhook.servicePort }}
-      path: {{ .path }}
-  sideEffects: None
-  timeoutSeconds: {{ .root.Values.webhook.timeoutSeconds }}
-  failurePolicy: {{ .failurePolicy }}
-  matchPolicy: Equivalent
-  namespaceSelector:
-    matchExpressions:
-      - key: kubernetes.io/metadata.name
-        operator: NotIn
-        values: {{ include "vnpu.excludedNamespaces" .root }}
-      - {key: hami.io/webhook, operator: NotIn, values: [ignore]}
-  rules:
-    {{- range .rules }}
-    - {{ toJson . }}
-    {{- end }}
-  matchConditions:
-    {{- range .conditions }}
-    - name: {{ .name }}
-      expression: |-
-        {{- .expression | nindent 8 }}
-    {{- end }}
+{{- define "vnpu.configuration.common" -}}
+{{- $root := first . -}}
+admissionReviewVersions: [v1]
+clientConfig:
+  service:
+    name: {{ include "vnpu.webhook.name" $root }}
+    namespace: {{ $root.Release.Namespace }}
+    port: {{ $root.Values.webhook.servicePort }}
+    path: {{ last . }}
+sideEffects: None
+timeoutSeconds: {{ $root.Values.webhook.timeoutSeconds }}
+matchPolicy: Equivalent
+namespaceSelector:
+  matchExpressions:
+    - {key: kubernetes.io/metadata.name, operator: NotIn, values: {{ include "vnpu.excludedNamespaces" $root }}}
+    - {key: hami.io/webhook, operator: NotIn, values: [ignore]}
 {{- end -}}
 
-{{- define "vnpu.rule" -}}
-{{- /* Takes (list group version operations resources); all of them live in namespaces. */ -}}
-{{- dict "apiGroups" (list (index . 0)) "apiVersions" (list (index . 1)) "operations" (index . 2) "resources" (index . 3) "scope" "Namespaced" | toJson -}}
+{{- /* Takes (list "name" expression). */ -}}
+{{- define "vnpu.condition" -}}
+- name: {{ first . }}
+  expression: |-
+    {{- last . | nindent 4 }}
 {{- end -}}
