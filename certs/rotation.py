@@ -172,10 +172,12 @@ def to_serve(served: KeyPair | None, view: View) -> KeyPair | None:
     entries = view.entries or ()
     if trust.cleared:
         return served if any(_distrusts(entry, trust) for entry in entries) else trust.serving
-    if served is None:
-        # At a first start this CA alone is published: nobody goes by anything else, there is nothing to wait for.
-        return trust.serving if all(_trusts_it_alone(entry, trust) for entry in entries) else None
-    return served if served.certificate.usable(now) else trust.serving
+    if served is not None and not served.certificate.usable(now):
+        return trust.serving
+    if served is not None and any(_trusts(entry, served) for entry in entries):
+        return served
+    # At a first start this CA alone is published: nobody goes by anything else, there is nothing to wait for.
+    return trust.serving if all(_trusts_it_alone(entry, trust) for entry in entries) else served
 
 
 def serving_fault(trust: Trust, names: Sequence[str], now: datetime, *, renewal: bool = True) -> str:
@@ -210,14 +212,19 @@ def _distrusts(entry: Entry, trust: Trust) -> bool:
     return bool(found) and trust.signer.certificate not in found
 
 
+def _trusts(entry: Entry, pair: KeyPair) -> bool:
+    return any(authority.signed(pair.certificate) for authority in read_authorities(entry.bundle))
+
+
 def _trusts_it_alone(entry: Entry, trust: Trust) -> bool:
     assert trust.signer is not None
     return read_authorities(entry.bundle) == (trust.signer.certificate,)
 
 
 def _adopted(trust: Trust, view: View) -> Trust:
+    """With every CA that is published, but for those that have had their time."""
     entries = view.entries or ()
-    known = {one.fingerprint for one in trust.authorities} | trust.until.keys()
+    known = {one.fingerprint for one in trust.authorities}
     found = [one for entry in entries for one in read_authorities(entry.bundle)]
     unknown = [one for one in found if one.fingerprint not in known and view.now < one.ends]
     cleared = trust.cleared and not any(_distrusts(entry, trust) for entry in entries)

@@ -66,7 +66,7 @@ class TestFirstStart:
         replica.look()
         assert replica.act() is Step.FOUND
         replica.look()
-        cluster.write_secret(None, cluster.secret_version)
+        cluster.put_secret(None)
         assert replica.act(fail="before") is None
         assert replica.served is None
         assert rounds(cluster, [replica, Replica(cluster)], SETTLE) == []
@@ -149,7 +149,7 @@ class TestLoss:
     def test_a_deleted_secret_costs_no_call(self) -> None:
         cluster, replicas = founded()
         before = settled(cluster, replicas)
-        cluster.write_secret(None, cluster.secret_version)
+        cluster.put_secret(None)
         replicas.append(Replica(cluster))
         faults = rounds(cluster, replicas, 5)
         assert replicas[-1].served is None, "a new replica must not serve what API servers may not have seen"
@@ -161,7 +161,7 @@ class TestLoss:
     def test_a_secret_and_bundles_that_are_lost_together_are_remembered(self) -> None:
         cluster, replicas = founded()
         before = settled(cluster, replicas)
-        cluster.write_secret(None, cluster.secret_version)
+        cluster.put_secret(None)
         for name in ENTRIES:
             cluster.change_bundle(name, b"")
         assert rounds(cluster, replicas, SETTLE) == []
@@ -170,7 +170,7 @@ class TestLoss:
     def test_a_ca_that_is_to_be_forgotten_does_not_come_back(self) -> None:
         cluster, replicas = founded()
         before = settled(cluster, replicas)
-        cluster.write_secret(None, cluster.secret_version)
+        cluster.put_secret(None)
         for name in ENTRIES:
             cluster.change_bundle(name, b"")
         for replica in replicas:
@@ -187,9 +187,22 @@ class TestLoss:
         rounds(cluster, replicas, SETTLE)
         settled(cluster, replicas)
         cluster.past.clear()
-        cluster.write_secret(old, cluster.secret_version)
+        cluster.put_secret(old)
         assert rounds(cluster, replicas, SETTLE) == []
         settled(cluster, replicas)
+
+    def test_a_ca_that_stands_in_a_bundle_alone_is_kept_though_its_time_was_noted(self) -> None:
+        """``ca.crt`` is lost, ``state.json`` is not, and nobody remembers."""
+        cluster, replicas = founded()
+        before = settled(cluster, replicas).authorities[0]
+        replicas[0].renew = True
+        rounds(cluster, replicas, SETTLE)
+        assert cluster.secret is not None
+        cluster.put_secret(cluster.secret | {"ca.crt": b"rubbish"})
+        for replica in replicas:
+            replica.restart(keeps_folder=True)
+        assert rounds(cluster, replicas, SETTLE) == []
+        assert before in settled(cluster, replicas).authorities
 
     def test_an_emptied_bundle_and_a_new_entry_are_filled_at_the_next_look(self) -> None:
         cluster, replicas = founded()
@@ -241,8 +254,12 @@ def test_it_comes_to_rest_from_any_secret_and_any_bundle(pairs: tuple[Pair, ...]
         [b"{}", b"[]", b'{"cleared": true, "retired": {}}', b'{"cleared": 1, "retired": {"x": "2026-99"}}']
     )
     cluster = Cluster()
-    cluster.secret = data.draw(
-        st.none() | st.dictionaries(st.sampled_from(KEYS), content | state) | st.binary().map(lambda b: {"ca.key": b})
+    cluster.put_secret(
+        data.draw(
+            st.none()
+            | st.dictionaries(st.sampled_from(KEYS), content | state)
+            | st.binary().map(lambda b: {"ca.key": b})
+        )
     )
     for name in ENTRIES:
         cluster.bundles[name] = data.draw(content)
@@ -300,18 +317,18 @@ class Interleaved(RuleBasedStateMachine):
     @rule()
     def delete_the_secret(self) -> None:
         self.old.append(self.cluster.secret)
-        self.cluster.write_secret(None, self.cluster.secret_version)
+        self.cluster.put_secret(None)
 
     @rule(key=st.sampled_from(KEYS))
     def spoil_the_secret(self, key: str) -> None:
         if self.cluster.secret is not None:
             spoilt = self.cluster.secret | {key: b"rubbish"}
-            self.cluster.write_secret(spoilt, self.cluster.secret_version)
+            self.cluster.put_secret(spoilt)
 
     @precondition(lambda self: self.old)
     @rule(which=st.integers(0, 9))
     def put_an_old_secret_back(self, which: int) -> None:
-        self.cluster.write_secret(self.old[which % len(self.old)], self.cluster.secret_version)
+        self.cluster.put_secret(self.old[which % len(self.old)])
 
     @invariant()
     def no_call_fails(self) -> None:
@@ -343,6 +360,21 @@ def test_what_cannot_be_read_is_not_published() -> None:
 def test_what_is_served_goes_on_without_a_secret() -> None:
     trust = carry_out(Step.FOUND, view(None, {}))
     assert to_serve(trust.serving, view(None, {"mutate": trust.bundle})) == trust.serving
+
+
+def test_what_nobody_trusts_is_not_held_on_to() -> None:
+    before, trust = (carry_out(Step.FOUND, view(None, {})) for _ in range(2))
+    assert to_serve(before.serving, view(trust, {"mutate": trust.bundle})) == trust.serving
+    both = trust.bundle + before.bundle
+    assert to_serve(before.serving, view(trust, {"mutate": both, "validate": trust.bundle})) == before.serving
+    assert to_serve(before.serving, view(trust, {"mutate": b"", "validate": trust.bundle})) == before.serving
+
+
+def test_what_has_expired_is_not_held_on_to() -> None:
+    before, trust = (carry_out(Step.FOUND, view(None, {})) for _ in range(2))
+    both = {"mutate": trust.bundle + before.bundle}
+    trust = carry_out(Step.RENEW, view(trust, both, now=START + SERVING_LIFETIME))
+    assert to_serve(before.serving, view(trust, both, now=START + SERVING_LIFETIME)) == trust.serving
 
 
 def test_what_is_written_is_read_back() -> None:

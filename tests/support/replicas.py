@@ -39,8 +39,14 @@ class Cluster:
     signers: list[str] = field(default_factory=list)
 
     def write_secret(self, data: dict[str, bytes] | None, version: int) -> None:
-        if version != self.secret_version:
+        """Replace or delete it as it was at a version; version 0 creates it, whatever was there before."""
+        if self.secret is not None if version == 0 else version != self.secret_version:
             raise StaleError
+        self.secret = data
+        self.secret_version += 1
+
+    def put_secret(self, data: dict[str, bytes] | None) -> None:
+        """What an administrator does, who guards nothing."""
         self.secret = data
         self.secret_version += 1
 
@@ -96,7 +102,8 @@ class Replica:
         whole = trust is not None and trust.signer is not None and trust.serving is not None
         tidy = not whole or (trust is not None and write_trust(trust) == cluster.secret)
         entries = tuple(Entry(name, bundle) for name, bundle in cluster.bundles.items())
-        self.seen = Seen(trust, tidy, entries, cluster.secret_version, cluster.bundles_version)
+        version = cluster.secret_version if cluster.secret is not None else 0
+        self.seen = Seen(trust, tidy, entries, version, cluster.bundles_version)
 
     def act(self, fail: str = "") -> Step | None:
         """Serve and take a step, on what was read before.
