@@ -12,11 +12,11 @@ import copy
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from tests.support import objects
 from tests.support.api_store import Refused, Store, Target, event_of
+from tests.support.extender_calls import MERGE, Time, carried_out, lease_of
 from vnpu import names
 from vnpu.admission.settings import DevicePlugin, Settings
 from vnpu.annotations import lock as locks
@@ -26,7 +26,7 @@ from vnpu.fit.policy import DEFAULT_POLICY
 from vnpu.kube import LEASES, NODES, PODS, Conflict, Event, KubeError, NotFound, Unreachable
 from webhook.extender import verbs
 from webhook.extender.binding import Binder, BindError, Order
-from webhook.extender.calls import Bind, Call, Fence, GetNode, GetPod, GetTurn, ListPods, LockNode, TakeTurn, Wait
+from webhook.extender.calls import Call, GetNode, GetPod, GetTurn, ListPods, Wait
 from webhook.extender.feed import Nodes, Pods, Turns
 from webhook.extender.state import State
 
@@ -35,22 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
 CARD_MIB = 65536
-MERGE = "application/merge-patch+json"
 SHAPES = ((8192, 20), (30000, 45), (65536, 100), (16384, 0), (40000, 60))
 _ERRORS = {404: NotFound, 409: Conflict}
-
-
-class Time:
-    """A clock that is set."""
-
-    def __init__(self) -> None:
-        self.passed = 1000.0
-
-    def seconds(self) -> float:
-        return self.passed
-
-    def now(self) -> datetime:
-        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.passed)
 
 
 @dataclass
@@ -196,47 +182,13 @@ class World:
     def carry_out(self, call: Call) -> Any:
         """What the API server does with a call; gives its answer, an exception where it refuses."""
         try:
-            answer = copy.deepcopy(self._carry_out(call))
+            answer = copy.deepcopy(carried_out(self.store, call))
         except Refused as refused:
             kind = _ERRORS.get(refused.status, KubeError)
             return kind(refused.status, refused.reason, refused.message)
+        self.counts[type(call).__name__] += 1
         self.check()
         return answer
-
-    def _carry_out(self, call: Call) -> Any:
-        store = self.store
-        match call:
-            case GetPod():
-                return store.get(Target(PODS, call.namespace, call.name))
-            case GetNode():
-                return store.get(Target(NODES, None, call.name))
-            case GetTurn():
-                return store.get(_lease(call.node))
-            case ListPods():
-                return [one for one in self.objects(PODS) if one["spec"].get("nodeName") == call.node]
-            case TakeTurn():
-                spec = {"holderIdentity": call.ticket}
-                if call.version:
-                    change = {"metadata": {"resourceVersion": call.version}, "spec": spec}
-                    return store.patch(_lease(call.node), change, MERGE)
-                target = _lease(call.node)
-                metadata = {"name": target.name, "namespace": target.namespace}
-                return store.create(target, {"metadata": metadata, "spec": spec})
-            case LockNode():
-                change = {"resourceVersion": call.version, "annotations": {names.NODE_LOCK: call.lock}}
-                return store.patch(Target(NODES, None, call.name), {"metadata": change}, MERGE)
-            case Fence():
-                change = {"resourceVersion": call.version, "annotations": {names.BIND_FENCE: call.mark}}
-                return store.patch(Target(PODS, call.namespace, call.name), {"metadata": change}, MERGE)
-            case Bind():
-                self.counts["sent"] += 1
-                metadata = {"uid": call.uid, "resourceVersion": call.version, "annotations": dict(call.annotations)}
-                store.bind(
-                    Target(PODS, call.namespace, call.name), {"metadata": metadata, "target": {"name": call.node}}
-                )
-                self.counts["bound"] += 1
-                return None
-        raise AssertionError(call)
 
     # ---- Steps
 
@@ -390,7 +342,7 @@ class World:
                     extender.state.turn(node).version == lease["metadata"]["resourceVersion"]
                     for extender in self.extenders
                 ):
-                    self.store.delete(_lease(node), {})
+                    self.store.delete(lease_of(node), {})
                     return
 
     # ---- What holds
@@ -454,7 +406,3 @@ class World:
 def unserved(pod: Any) -> bool:
     phase = pod["metadata"]["annotations"].get(names.BIND_PHASE)
     return phase == names.BIND_PHASE_ALLOCATING and pod["status"]["phase"] == "Pending"
-
-
-def _lease(node: str) -> Target:
-    return Target(LEASES, names.TURN_NAMESPACE, names.TURN_LEASE_PREFIX + node)

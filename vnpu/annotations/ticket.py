@@ -1,8 +1,8 @@
 """Tickets: whose turn it is, or was last, to be bound to a node.
 
-``<number>,<pod UID>,<namespace>,<pod>,<mark>``, as the holder of the node's Lease and, once it is bound, in the annotation
-``huawei.com/vnpu-bind-ticket`` of the pod. The numbers of a node rise from turn to turn, and two who want the same turn
-for the same pod have different marks, so that no two tickets of a node are ever equal.
+``<number>,<pod UID>,<namespace>,<pod>,<mark>``, as the holder of the node's Lease and, once it is bound, in the
+annotation ``huawei.com/vnpu-bind-ticket`` of the pod. The numbers of a node rise from turn to turn, and two who want
+the same turn for the same pod have different marks, so that no two tickets of a node are ever equal.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ import pytest
 
 from tests.support import objects
 from tests.support.api_store import Target
-from tests.support.extender_world import MERGE, World
+from tests.support.extender_calls import MERGE
+from tests.support.extender_world import World
 from vnpu import names
 from vnpu.admission.settings import DevicePlugin
 from vnpu.annotations import lock as locks

@@ -26,7 +26,7 @@ def test_no_share_is_owned_twice_and_none_is_lost(seed: int, plugin: DevicePlugi
     world = World(random.Random(seed), plugin)
     for _ in range(STEPS):
         world.step()
-    assert world.counts["bound"] >= 1, "pods get bound all the same"
+    assert world.counts["Bind"] >= 1, "pods get bound all the same"
     world.calm()
     nothing_is_lost(world)
     everything_that_fits_comes_in(world)
