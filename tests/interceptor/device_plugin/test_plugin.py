@@ -17,7 +17,6 @@ from tests.support.objects import CHIP
 from vnpu import kube, names
 
 if TYPE_CHECKING:
-
     from tests.support.api_stand_in import ApiStandIn
     from tests.support.kubelet import Kubelet, PluginThread
 
