@@ -8,19 +8,27 @@ from vnpu.allocation import binding_annotations
 from vnpu.fit.admit import full_name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from vnpu.cards import Node
     from vnpu.fit.answers import CardStatus, Placement, Unplaced
     from vnpu.fit.report import Explanation, Report
 
 
-def to_json(report: Report) -> dict[str, Any]:
-    """The plan as a JSON object; the same plan gives the same object at any time."""
+def to_json(report: Report, *, texts: Callable[[Mapping[str, str]], Any] = dict) -> dict[str, Any]:
+    """The plan as a JSON object; the same plan gives the same object at any time.
+
+    Args:
+        report: the plan.
+        texts: what stands for the texts of a refused pod, one for each node. As objects they take much more room than
+            as they are, where thousands of pods are refused by thousands of nodes.
+    """
     plan = report.plan
     nodes = {node.name: node for node in report.cluster.nodes}
     form: dict[str, Any] = {
         "policy": {"node": plan.node_policy, "card": plan.card_policy},
         "placements": [_placement(placement) for placement in plan.placements],
-        "unplaced": [_unplaced(unplaced) for unplaced in plan.unplaced],
+        "unplaced": [_unplaced(unplaced, texts) for unplaced in plan.unplaced],
         "cards": [_card(status, nodes[status.node]) for status in plan.cards],
         "warnings": list(plan.warnings),
     }
@@ -57,12 +65,12 @@ def _placement(placement: Placement) -> dict[str, Any]:
     }
 
 
-def _unplaced(unplaced: Unplaced) -> dict[str, Any]:
+def _unplaced(unplaced: Unplaced, texts: Callable[[Mapping[str, str]], Any]) -> dict[str, Any]:
     return {
         "pod": full_name(unplaced.pod),
         "message": unplaced.message,
         "reasons": {str(reason): cards for reason, cards in unplaced.reasons.items()},
-        "nodes": dict(unplaced.nodes),
+        "nodes": texts(unplaced.nodes),
     }
 
 

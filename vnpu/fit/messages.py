@@ -120,19 +120,32 @@ def _misses(node: Node, end: DeadEnd) -> list[Miss | None]:
 
 
 def _detail(want: Want, card: Card, held: Use, reasons: Sequence[Reason]) -> str:
-    amounts = [f"{missing} {unit}" for missing, _, unit in shortages(want, card, held)]
+    slots = "its only slot is" if card.slots == 1 else f"all {card.slots} slots are"
+    there = "1 slice is" if held.slots == 1 else f"{held.slots} slices are"
     texts = {
         Reason.CARD_TYPE_MISMATCH: _other_chip(want, card),
         Reason.CARD_NOT_HEALTH: "the device plugin reports a fault",
         Reason.CARD_CORDONED: f"new slices are off (node annotation {names.CORDON})",
-        Reason.CARD_UUID_MISMATCH: "the pod's annotations leave the card out",
+        Reason.CARD_UUID_MISMATCH: _left_out(want, card),
         Reason.CARD_MODE_CONFLICT: f"{held.mode or 'unknown'} slices are there, which {want.use.mode} ones cannot join",
-        Reason.CARD_TIME_SLICING_EXHAUSTED: f"all {card.slots} slots are taken",
-        Reason.EXCLUSIVE_CONFLICT: f"{held.slots} slice(s) are there, and the pod wants the card alone",
+        Reason.CARD_TIME_SLICING_EXHAUSTED: f"{slots} taken",
+        Reason.EXCLUSIVE_CONFLICT: f"{there} there, and the pod wants the card alone",
         Reason.CARD_COMPUTE_UNITS_EXHAUSTED: "all compute is given away, so that nothing is left to share",
     }
-    missing = [" and ".join(amounts) + " are missing"] if DISTANCE[reasons[0]] is Distance.SMALLER_SLICE else []
+    missing = [_missing(want, card, held)] if DISTANCE[reasons[0]] is Distance.SMALLER_SLICE else []
     return ", and ".join(missing + [texts[reason] for reason in reasons if reason in texts])
+
+
+def _missing(want: Want, card: Card, held: Use) -> str:
+    amounts = " and ".join(f"{missing} {unit}" for missing, _, unit in shortages(want, card, held))
+    never = f" (of {card.memory_mib} MiB in all)" if want.use.memory_mib > card.memory_mib else ""
+    return f"{amounts} are missing{never}"
+
+
+def _left_out(want: Want, card: Card) -> str:
+    if card.uuid in want.choice.no_use:
+        return f"the pod's annotation {names.no_use_uuid(want.word)} names the card"
+    return f"the pod's annotation {names.use_uuid(want.word)} does not name the card"
 
 
 def _other_chip(want: Want, card: Card) -> str:

@@ -108,8 +108,8 @@ def shortages(want: Want, card: Card, held: Use) -> list[tuple[int, int, str]]:
     if use.mode is Mode.SOFT:
         amounts.append((held.core_percent + use.core_percent, WHOLE_CORE, "percent of compute"))
     else:
-        amounts.append((held.ai_core + use.ai_core, card.ai_core, "AI core(s)"))
-        amounts.append((held.ai_cpu + use.ai_cpu, card.ai_cpu, "AI CPU(s)"))
+        amounts.append((held.ai_core + use.ai_core, card.ai_core, "AI cores"))
+        amounts.append((held.ai_cpu + use.ai_cpu, card.ai_cpu, "AI CPUs"))
     return [(asked - total, total, unit) for asked, total, unit in amounts if asked > total]
 
 

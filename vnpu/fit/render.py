@@ -35,7 +35,9 @@ def write(report: Report, output: Output, stream: TextIO, *, warnings: bool = Tr
         MissingLibraryError: YAML without PyYAML.
     """
     if output is Output.JSON:
-        stream.write(json.dumps(to_json(report), indent=2) + "\n")
+        encoder = json.JSONEncoder(indent=2, default=dict)
+        stream.writelines(encoder.iterencode(to_json(report, texts=lambda texts: texts)))
+        stream.write("\n")
     elif output is Output.YAML:
         stream.write(_yaml(report))
     elif output is Output.HTML:

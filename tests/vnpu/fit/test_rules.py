@@ -362,15 +362,29 @@ def test_a_card_whose_compute_is_given_away_is_not_near_however_little_memory_is
     [
         (soft(8192, 30), held_soft(60000, 80), "2656 MiB and 10 percent of compute are missing"),
         (soft(8192, 30), held_soft(8192, 80), "10 percent of compute are missing"),
-        (hard("vir10_3c_32g"), Use(2, 16384, 0, 15, 5, Mode.HARD), "5 AI core(s) and 1 AI CPU(s) are missing"),
+        (hard("vir10_3c_32g"), Use(2, 16384, 0, 15, 5, Mode.HARD), "5 AI cores and 1 AI CPUs are missing"),
         (soft(1), held_soft(10, slots=10), "all 10 slots are taken"),
-        (soft(1, 100), held_soft(10), "1 slice(s) are there, and the pod wants the card alone"),
+        (soft(1, 100), held_soft(10, slots=2), "2 slices are there, and the pod wants the card alone"),
+        (soft(70000), held_soft(10), "4474 MiB are missing (of 65536 MiB in all)"),
+        (soft(1, 100), held_soft(10), "1 slice is there, and the pod wants the card alone"),
         (soft(1), held_hard(), "template slices are there, which hami-core ones cannot join"),
         (soft(1), Use(1, 1), "unknown slices are there, which hami-core ones cannot join"),
     ],
 )
 def test_the_sentence_says_what_is_missing(wanted: Any, held: Use, message: str) -> None:
     assert refused(pod(wanted), node(cards=1), {"n-0": held}).message == f"on the best card (n card 0) {message}"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "message"),
+    [
+        ({names.use_uuid("Ascend910B3"): "n-7"}, "hami.io/use-Ascend910B3-uuid does not name the card"),
+        ({names.no_use_uuid("Ascend910B3"): "n-0"}, "hami.io/no-use-Ascend910B3-uuid names the card"),
+    ],
+)
+def test_the_annotation_that_leaves_a_card_out_is_named(annotations: dict[str, str], message: str) -> None:
+    answer = refused(pod(soft(1), annotations=annotations), node(cards=1), {})
+    assert answer.message == f"on the best card (n card 0) the pod's annotation {message}"
 
 
 def test_with_several_cards_the_sentence_says_how_many_there_are() -> None:
@@ -390,7 +404,7 @@ def test_with_several_containers_the_sentence_says_for_which() -> None:
 
 def test_a_container_that_can_never_fit_is_told_without_its_siblings() -> None:
     answer = refused(pod(soft(40000), soft(70000)), node(cards=1))
-    assert answer.message == "on the best card (n card 0) 4464 MiB are missing for c1"
+    assert answer.message == "on the best card (n card 0) 4464 MiB are missing (of 65536 MiB in all) for c1"
 
 
 # ---- R28: modules of two
