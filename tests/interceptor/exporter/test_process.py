@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -15,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import requests
-from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support import native
+from tests.support import exporter_process, native
 from tests.support.api_stand_in import ApiStandIn
 from tests.support.containers import PATIENCE_S, Container, eventually
 from tests.support.exporter import RUNTIME_ID
@@ -27,10 +25,11 @@ from tests.support.objects import CHIP, pod
 from vnpu import kube, names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
+
+    from tests.support.exporter_process import ExporterProcess
 
 USED = ("hami_vgpu_memory_used_bytes", "vnpu_memory_driver_bytes", "hami_host_gpu_memory_used_bytes")
-LISTENING = re.compile(r"listening on 127\.0\.0\.1:(\d+)")
 
 
 @pytest.fixture
@@ -39,40 +38,10 @@ def api() -> Iterator[ApiStandIn]:
         yield api
 
 
-class Exporter:
-    """The process."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
-        assert process.stderr is not None
-        found = None
-        while found is None:
-            line = process.stderr.readline()
-            assert line, process.wait()
-            found = LISTENING.search(line)
-        self.port = int(found[1])
-
-    def values(self) -> Mapping[str, Mapping[str, float]]:
-        """The values of each metric, by the card or, where it names none, the pod."""
-        answer = requests.get(f"http://127.0.0.1:{self.port}/metrics", timeout=PATIENCE_S)
-        found: dict[str, dict[str, float]] = {}
-        for family in text_string_to_metric_families(answer.text):
-            for sample in family.samples:
-                key = sample.labels.get("device_uuid") or sample.labels.get("pod") or ""
-                found.setdefault(sample.name, {})[key] = sample.value
-        return found
-
-
 @contextmanager
-def running(folder: Path, api: ApiStandIn, *arguments: str, **env: str) -> Iterator[Exporter]:
-    command = [sys.executable, "-m", "interceptor.exporter", "--host=127.0.0.1", "--port=0", "--node=n1"]
-    where = [f"--kubeconfig={api.kubeconfig(folder)}", f"--host-root={folder}", "--interval=0.2"]
-    process = subprocess.Popen([*command, *where, *arguments], env=os.environ | env, stderr=subprocess.PIPE, text=True)
-    try:
-        yield Exporter(process)
-    finally:
-        process.kill()
-        process.communicate()
+def running(folder: Path, api: ApiStandIn, **env: str) -> Iterator[ExporterProcess]:
+    with exporter_process.running(folder, api, root=folder, node="n1", **env) as exporter:
+        yield exporter
 
 
 def tenant(uuid: str, **metadata: Any) -> dict[str, Any]:
@@ -82,12 +51,12 @@ def tenant(uuid: str, **metadata: Any) -> dict[str, Any]:
     return made
 
 
-def program_share(exporter: Exporter, program: Client, uuid: str) -> float:
+def program_share(exporter: ExporterProcess, program: Client) -> float:
     """The share that is told while the program keeps the card busy for another moment."""
     program.kernel(us=10_000)
     assert program.launch() == 0
     assert program.call("aclrtSynchronizeDevice") == 0
-    return exporter.values().get("vnpu_core_received_ratio", {}).get(uuid, 0.0)
+    return exporter.value("vnpu_core_received_ratio") or 0.0
 
 
 def show(host: Path, pid: int, uid: str) -> None:
@@ -104,8 +73,9 @@ def test_use_and_share_are_those_that_the_card_counts_itself(tmp_path: Path, api
         machine.tool("create", f"chip={CHIP}", "memory_mib=65536")
         libraries = {"NPU_SIM_STATE": str(machine.state), "LD_LIBRARY_PATH": str(native.simulator("nested"))}
         with running(tmp_path, api, **libraries) as exporter:
-            assert eventually(lambda: "vnpu_host_healthy" in exporter.values())
-            (uuid,) = exporter.values()["vnpu_host_healthy"]
+            assert eventually(lambda: exporter.value("vnpu_host_healthy") == 1)
+            ((labels, _),) = exporter.samples("vnpu_host_healthy")
+            uuid = labels["device_uuid"]
             uid = api.put(kube.PODS, tenant(uuid))["metadata"]["uid"]
             for name in ("own", "shared"):
                 (tmp_path / name).mkdir()
@@ -118,18 +88,13 @@ def test_use_and_share_are_those_that_the_card_counts_itself(tmp_path: Path, api
                 (card,) = machine.status()["cards"]
                 counted = card["used"]
 
-                def agrees() -> bool:
-                    values = exporter.values()
-                    return all(values.get(name, {}).get(uuid) == counted for name in USED)
-
-                assert eventually(agrees), exporter.values()
-                values = exporter.values()
-                assert values["hami_vgpu_memory_limit_bytes"] == {uuid: 1024 * MIB}
-                assert values["vnpu_memory_enforced_bytes"] == {uuid: 1024 * MIB}
-                assert values["vnpu_core_entitled_ratio"] == {uuid: pytest.approx(0.2)}
-                assert values["vnpu_processes"] == {"app": 1}
-                assert values["vnpu_processes_unmanaged"] == {"app": 0}
-                assert eventually(lambda: 0 < program_share(exporter, program, uuid) <= 1)
+                assert eventually(lambda: {exporter.value(name) for name in USED} == {counted}), exporter.text()
+                assert exporter.value("hami_vgpu_memory_limit_bytes", device_uuid=uuid) == 1024 * MIB
+                assert exporter.value("vnpu_memory_enforced_bytes", device_uuid=uuid) == 1024 * MIB
+                assert exporter.value("vnpu_core_entitled_ratio", device_uuid=uuid) == pytest.approx(0.2)
+                assert exporter.value("vnpu_processes", pod="app") == 1
+                assert exporter.value("vnpu_processes_unmanaged", pod="app") == 0
+                assert eventually(lambda: 0 < program_share(exporter, program) <= 1)
 
 
 def test_pods_that_come_and_go_are_followed(tmp_path: Path, api: ApiStandIn) -> None:
@@ -138,23 +103,19 @@ def test_pods_that_come_and_go_are_followed(tmp_path: Path, api: ApiStandIn) -> 
         elsewhere = tenant("U1", name="other")
         elsewhere["spec"]["nodeName"] = "n2"
         api.put(kube.PODS, elsewhere)
-        assert eventually(lambda: exporter.values().get("vnpu_limiter_up") == {"app": 0})
+        assert eventually(lambda: exporter.value("vnpu_limiter_up", pod="app") == 0)
         api.remove(kube.PODS, "app", "team")
-        assert eventually(lambda: "vnpu_limiter_up" not in exporter.values())
+        assert eventually(lambda: exporter.value("vnpu_limiter_up") is None)
 
 
 def test_what_was_known_stays_while_the_api_server_is_away(tmp_path: Path, api: ApiStandIn) -> None:
     api.put(kube.PODS, tenant("U0"))
     with running(tmp_path, api) as exporter:
-        assert eventually(lambda: exporter.values().get("vnpu_limiter_up") == {"app": 0})
+        assert eventually(lambda: exporter.value("vnpu_limiter_up", pod="app") == 0)
         api.away()
-        answer = requests.get(f"http://127.0.0.1:{exporter.port}/metrics", timeout=PATIENCE_S).text
-        assert 'pod="app"' in answer
-        up = 'vnpu_exporter_source_up{source="pods"} 0.0'
-        assert eventually(
-            lambda: up in requests.get(f"http://127.0.0.1:{exporter.port}/metrics", timeout=PATIENCE_S).text
-        )
-        assert exporter.values()["vnpu_limiter_up"] == {"app": 0}
+        assert exporter.value("vnpu_limiter_up", pod="app") == 0
+        assert eventually(lambda: exporter.value("vnpu_exporter_source_up", source="pods") == 0)
+        assert exporter.value("vnpu_limiter_up", pod="app") == 0
         api.back()
 
 
@@ -165,7 +126,7 @@ def test_silent_clients_do_not_stop_a_scrape(tmp_path: Path, api: ApiStandIn) ->
 
         def answered() -> bool:
             try:
-                return bool(exporter.values())
+                return bool(exporter.text())
             except requests.ConnectionError:
                 return False
 
