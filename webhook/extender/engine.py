@@ -18,7 +18,7 @@ from vnpu.errors import VnpuError
 from vnpu.kube import Event, Follower, KubeError, Listing, Lost
 from webhook.extender import verbs
 from webhook.extender.api import perform
-from webhook.extender.binding import REVIEW_S, Binder
+from webhook.extender.binding import REVIEW_S, Binder, BindError
 from webhook.extender.calls import Wait
 from webhook.extender.feed import Nodes, Pods, Turns
 from webhook.extender.state import Stage, State
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _BROKEN: Final = 70
 """Exit code of a process that cannot go on: whoever watches over it starts another, which learns everything anew."""
+MOST_BINDS: Final = 48
+"""At a time. Others than binds never wait, and the threads that are left are theirs."""
 _LOOK_S: Final = 5.0
 """How often it is looked whether a share has waited too long for a word from the watch."""
 
@@ -76,6 +78,7 @@ class Engine:
         # Pods are listed last: what such a list does not show is over for the turns that were known before.
         self._feeds: dict[Feed, tuple[Feed, ...]] = {nodes: (), turns: (), pods: (nodes, turns)}
         self._synced: set[Feed] = set()
+        self._room = threading.BoundedSemaphore(MOST_BINDS)
         metrics.gauge("nodes", "Nodes that are known.", lambda: len(self.state.nodes))
         metrics.gauge("npu_pods", "Pods that ask for NPUs or hold some.", lambda: len(self.state.pods))
         metrics.gauge(
@@ -112,7 +115,12 @@ class Engine:
         Raises:
             BindError: it was not bound, or is not known to be.
         """
-        self._run(self._binder.bind(order))
+        if not self._room.acquire(blocking=False):
+            raise BindError(f"{MOST_BINDS} pods are being bound, and wait for their turn or for device plugins")
+        try:
+            self._run(self._binder.bind(order))
+        finally:
+            self._room.release()
 
     def _run(self, steps: Generator[Call, Any, None]) -> None:
         """Do what is asked for, until nothing more is."""

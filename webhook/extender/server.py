@@ -12,7 +12,7 @@ from gunicorn.glogging import Logger
 from vnpu import configuration, kube
 from vnpu.errors import InputError
 from webhook import logs
-from webhook.extender.engine import Engine
+from webhook.extender.engine import MOST_BINDS, Engine
 from webhook.extender.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from vnpu.fit.policy import Policy
 
-_THREADS: Final = 64
-"""Each bind that waits for its turn has one."""
+_THREADS: Final = MOST_BINDS + 16
+"""Each bind that waits for its turn has one; filters and probes have the others."""
 _GRACEFUL_S: Final = 25
 """For binds that are under way at SIGTERM: they wait 20 s at most."""
 _KEEPALIVE_S: Final = 120

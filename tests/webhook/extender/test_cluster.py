@@ -20,6 +20,7 @@ import pytest
 
 from tests.support import extender_process, objects, real_api
 from vnpu import ledger, names
+from vnpu.admission.settings import DevicePlugin
 from vnpu.chips import DEFAULT_CHIPS
 from vnpu.kube import EVENTS, LEASES, NODES, PODS, Cluster, KubeError, connect
 
@@ -126,9 +127,11 @@ class Bench:
                 for pod in self.pods():
                     annotations = pod["metadata"].get("annotations", {})
                     if annotations.get(names.BIND_PHASE) == names.BIND_PHASE_ALLOCATING:
-                        change = {"metadata": {"annotations": {names.BIND_PHASE: names.BIND_PHASE_SUCCESS}}}
+                        served = {"metadata": {"annotations": {names.BIND_PHASE: names.BIND_PHASE_SUCCESS}}}
+                        released = {"metadata": {"annotations": {names.NODE_LOCK: None}}}
                         with suppress(KubeError):
-                            self.cluster.patch(PODS, pod["metadata"]["name"], change, self.namespace, kind="merge")
+                            self.cluster.patch(PODS, pod["metadata"]["name"], served, self.namespace, kind="merge")
+                            self.cluster.patch(NODES, pod["spec"]["nodeName"], released, kind="merge")
 
         thread = threading.Thread(target=serve)
         thread.start()
@@ -181,10 +184,10 @@ def bench(real_kubeconfig: str, tmp_path: Path) -> Iterator[Bench]:
     cluster.close()
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Path:
+@pytest.fixture(params=DevicePlugin)
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     path = tmp_path / "settings.yaml"
-    path.write_text("devicePlugin: vnpu\n")
+    path.write_text(f"devicePlugin: {request.param}\n")
     return path
 
 
