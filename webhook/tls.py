@@ -64,6 +64,7 @@ def identity(certificate: bytes, key: bytes, source: str) -> Identity:
     context.set_ciphers(_CIPHERS)
     context.set_alpn_protocols(["http/1.1"])
     context.options |= ssl.OP_NO_RENEGOTIATION
+    context.num_tickets = 1  # each costs a handshake a tenth more, and API servers resume no session
     try:
         _load(context, certificate, key)
         leaf = first_certificate(certificate)
