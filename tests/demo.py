@@ -2,7 +2,7 @@
 
 The pods of shared-card.yaml go the whole way: the webhook admits them, they are placed and bound, the device plugin
 answers kubelet, and a container each has the environment, mounts and hook that came out of it. Exit 0 when each is held
-to its slice, 1 otherwise.
+to its slice and the exporter tells of it what the card counts itself, 1 otherwise.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tests.support import native, node
+from tests.support.containers import eventually
 from tests.support.namespaces import BareContainer, execute, isolated, start
 from tests.support.node import NPU_SMI, TOOLS
 from tests.support.npu_client import MIB, OUT_OF_MEMORY, Machine
@@ -27,13 +28,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tests.support.namespaces import Running
-    from tests.support.node import Allocated
+    from tests.support.node import Allocated, Node
 
 _SAMPLE: Final = "shared-card.yaml"
 _KERNEL_US: Final = "1000"
 _SECONDS: Final = 4.0
 _POINTS: Final = 10.0
 _EXCESS_MIB: Final = 1024
+_LIMIT: Final = "hami_vgpu_memory_limit_bytes"
+_USED: Final = "hami_vgpu_memory_used_bytes"
+_RECEIVED: Final = "vnpu_core_received_ratio"
 
 
 def main(folder: Path, points: float = _POINTS) -> int:
@@ -55,7 +59,7 @@ def main(folder: Path, points: float = _POINTS) -> int:
         _say(f"The pods of {_SAMPLE} run on one simulated {node.CHIP}, given out by the device plugin")
         containers = [stack.enter_context(_running(spec, Path(directory))) for spec in specs]
         held = [_show(spec, container) for spec, container in zip(specs, containers, strict=True)]
-        shared = _share(specs, containers, machine, points)
+        shared = _share(specs, containers, there, points)
     return 0 if all(held) and shared else 1
 
 
@@ -98,26 +102,61 @@ def _show(spec: Allocated, container: Running) -> bool:
     return hook.returncode == 0 and f" 0 / {quota_mib} " in seen.stdout and refused
 
 
-def _share(specs: list[Allocated], containers: list[Running], machine: Machine, points: float) -> bool:
-    """Let both launch kernels as fast as they can; whether each gets the part of the card that it asked for."""
+def _share(specs: list[Allocated], containers: list[Running], there: Node, points: float) -> bool:
+    """Let both launch kernels as fast as they can; whether each gets the part of the card that it asked for.
+
+    The exporter is asked meanwhile, and must tell what the card counts itself.
+    """
+    machine = there.machine
     _say(f"Both launch kernels of {_KERNEL_US} us for {_SECONDS:g} seconds; the card says how long it worked for each")
     with ExitStack() as stack:
         loads = [stack.enter_context(_load(container)) for container in containers]
         for load in loads:
             _begin(load)
         time.sleep(0.5)
-        before = _busy_ns(machine)
+        before, started = _busy_ns(machine), time.monotonic_ns()
         time.sleep(_SECONDS)
-        after = _busy_ns(machine)
+        after, ended = _busy_ns(machine), time.monotonic_ns()
+        busy = {spec.pod: after[spec.pod] - before[spec.pod] for spec in specs}
+        told = [_told(spec, there, 100 * busy[spec.pod] / (ended - started), points) for spec in specs]
     weights = [int(spec.env[ENV_PRIORITY]) for spec in specs]
-    busy = [after[spec.pod] - before[spec.pod] for spec in specs]
     right = True
-    _tell(f"{'pod':10}{'core asked':>12}{'its part':>12}{'it got':>12}")
-    for spec, weight, got in zip(specs, weights, busy, strict=True):
-        due, part = 100 * weight / sum(weights), 100 * got / max(sum(busy), 1)
-        right = right and abs(part - due) <= points
-        _tell(f"{spec.pod:10}{weight:>10} %{due:>10.1f} %{part:>10.1f} %")
+    _tell(f"{'pod':10}{'core asked':>12}{'its part':>12}{'it got':>12}{'the exporter says':>20}")
+    for spec, weight, (received, agrees) in zip(specs, weights, told, strict=True):
+        due, part = 100 * weight / sum(weights), 100 * busy[spec.pod] / max(sum(busy.values()), 1)
+        right = right and agrees and abs(part - due) <= points
+        _tell(f"{spec.pod:10}{weight:>10} %{due:>10.1f} %{part:>10.1f} %{received:>18.1f} %")
+    for spec in specs:
+        for name in (_LIMIT, _USED):
+            _tell(f'{name}{{pod="{spec.pod}"}} {there.exporter.value(name, pod=spec.pod)!r}')
     return right
+
+
+def _told(spec: Allocated, there: Node, busy: float, points: float) -> tuple[float, bool]:
+    """The share that the exporter tells of a pod in percent, and whether all that it tells is what the card counts.
+
+    Args:
+        spec: the pod.
+        there: its node.
+        busy: percent of the time that the card worked for it.
+        points: how far the share may be away from that.
+    """
+    received = 0.0
+
+    def agrees() -> bool:
+        nonlocal received
+        told = there.exporter.value(_RECEIVED, pod=spec.pod)
+        received = 100 * (told or 0.0)
+        (tag,) = (tag for tag in there.machine.status()["tags"] if tag["name"] == spec.pod)
+        held = tag["cards"][0]["app"] + tag["cards"][0]["overhead"]
+        return (
+            there.exporter.value(_LIMIT, pod=spec.pod) == int(spec.env[ENV_MEMORY]) * MIB
+            and there.exporter.value(_USED, pod=spec.pod) == held
+            and abs(received - busy) <= points
+        )
+
+    right = eventually(agrees)
+    return received, right
 
 
 @contextmanager

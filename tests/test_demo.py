@@ -23,6 +23,7 @@ def test_two_containers_are_held_to_their_slices(capsys: pytest.CaptureFixture[s
     assert code == 0, text
     assert text.count("| 0 / 8192 ") == 2
     assert text.count("aclrtMalloc of 9216 MiB: refused, out of memory; of 1 MiB afterwards: granted") == 2
+    assert text.count("hami_vgpu_memory_limit_bytes{") == text.count("} 8589934592.0") == 2
     assert "card 53490000-42C711D4-20B03704-4A10C8D4-00000001, NPU_MEM_QUOTA=8192 NPU_PRIORITY=40" in text
 
 

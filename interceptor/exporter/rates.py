@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-WINDOW_US: Final = 15_000_000
-"""A share is a mean over at most so much time; turns of a heavily shared card take about a tenth of a second."""
+WINDOW_US: Final = 5_000_000
+"""A share is a mean over little more time than this; turns of a heavily shared card take about a tenth of a second."""
 _LEAST_US: Final = 900_000
 """A limiter writes once a second; two closer samples are the same one."""
 

@@ -97,6 +97,12 @@ def limiter_with_faults() -> Path:
     return path
 
 
+def source(arch: str = "x86_64") -> Path:
+    """What the installer takes its programs from."""
+    limiter(arch)
+    return library(arch).parents[1]
+
+
 def unit(name: str, flavour: str = "x86_64") -> list[str]:
     """The command of a test program for a machine, or with the sanitizer ``thread`` or ``address``."""
     if flavour in {"thread", "address"}:

@@ -1,6 +1,6 @@
 """A node with one simulated card, from a manifest to what its container gets, by every part of this project.
 
-The webhook and the device plugin are processes of their own. The API server, kubelet and the driver are stand-ins.
+Webhook, device plugin and exporter are processes of their own. The API server, kubelet and the driver are stand-ins.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import jsonpatch
 
-from tests.support import native, server
+from interceptor import install
+from tests.support import exporter_process, native, server
 from tests.support.api_stand_in import ApiStandIn
 from tests.support.containers import eventually
 from tests.support.kubelet import HostTree, Kubelet, PluginProcess
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from tests.support.exporter_process import ExporterProcess
     from tests.support.kubelet import Endpoint
     from tests.support.npu_client import Machine
     from tests.support.server import Server
@@ -72,6 +74,7 @@ class Node:
     endpoint: Endpoint
     slots: frozenset[str]
     webhook: Server
+    exporter: ExporterProcess
     cluster: kube.Cluster
 
     def run(self, written: Mapping[str, Any]) -> Allocated:
@@ -142,8 +145,8 @@ def running(folder: Path, machine: Machine) -> Iterator[Node]:
     machine.tool("create", f"chip={CHIP}", f"memory_mib={chip.memory_capacity_mib}")
     host = HostTree(folder / "host").make()
     simulator = native.simulator("nested")
-    for program in (native.library(), native.limiter()):
-        shutil.copy(program, host.at(f"{names.CORE_DIR}/{host.version}"))
+    where = [f"--host-root={host.root}", f"--source={native.source()}", f"--core-version={host.version}"]
+    assert install.main(where) == 0
     shutil.copytree(simulator, host.at(DRIVER), dirs_exist_ok=True)
     shutil.copy(simulator / "npu-smi", host.at(NPU_SMI))
     arguments = ["--mode", "soft", "--npu-smi", str(simulator / "npu-smi")]
@@ -154,4 +157,6 @@ def running(folder: Path, machine: Machine) -> Iterator[Node]:
             endpoint = kubelet.channel(kubelet.registration())
             slots = frozenset(endpoint.stream().next().healthy())
             assert eventually(lambda: names.node_register(CHIP) in json.dumps(api.object(kube.NODES, NODE)))
-            yield Node(machine, host, api, kubelet, plugin, endpoint, slots, webhook, api.cluster(folder))
+            driver = {"NPU_SIM_STATE": str(machine.state), "LD_LIBRARY_PATH": str(simulator)}
+            with exporter_process.running(folder, api, root=host.root, node=NODE, **driver) as exporter:
+                yield Node(machine, host, api, kubelet, plugin, endpoint, slots, webhook, exporter, api.cluster(folder))

@@ -9,7 +9,7 @@ import shutil
 import stat
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -19,6 +19,9 @@ from interceptor.install import Place, main
 from tests.support import native
 from tests.support.examples import examples
 from vnpu import names
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MACHINE = platform.machine()
 OTHER = {"x86_64": "aarch64", "aarch64": "x86_64"}[MACHINE]
@@ -38,7 +41,7 @@ MODES = {
 
 @pytest.fixture(scope="module")
 def source() -> Path:
-    return native.library(MACHINE).parents[1] if native.limiter(MACHINE) else Path()
+    return native.source(MACHINE)
 
 
 @pytest.fixture
