@@ -7,7 +7,7 @@ unsafe for new slices, with a reason.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from vnpu import names, quantity
@@ -57,11 +57,13 @@ class Ledger:
         used: what is held of each card that is held at all, by UUID. A card that holds more than it has, or hard and
             soft slices together, shows all its slots as held.
         warnings: sentences.
+        over_booked: what of such a card is held twice, by UUID, for people.
     """
 
     nodes: tuple[Node, ...]
     used: Mapping[str, Use]
     warnings: tuple[str, ...]
+    over_booked: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_node(document: Mapping[str, Any], chips: ChipTable) -> tuple[Node, tuple[str, ...]]:
@@ -253,14 +255,16 @@ class _Books:
 
     def close(self) -> Ledger:
         """The ledger of all that was booked."""
+        over_booked = {}
         for uuid, use in self._used.items():
             home, card = self._homes[uuid]
             excess = [f"{has} of {of} {unit}" for has, of, unit in _compared(use, card) if has > of]
             if uuid in self._mixed:
                 excess.append("hard beside soft slices")
             if excess:
+                over_booked[uuid] = ", ".join(excess)
                 self._warnings.append(
-                    f"node {home}: card {uuid} is over-booked ({', '.join(excess)}) and takes no new slice"
+                    f"node {home}: card {uuid} is over-booked ({over_booked[uuid]}) and takes no new slice"
                 )
                 self._used[uuid] = replace(use, slots=max(use.slots, card.slots))
         if self._elsewhere:
@@ -268,7 +272,7 @@ class _Books:
             subject = "1 running pod holds" if pods == 1 else f"{pods} running pods hold"
             self._warnings.append(f"{subject} NPUs on nodes that are not listed: {few(sorted(self._elsewhere))}")
         nodes = tuple(self._closed(node) for node in self._nodes)
-        return Ledger(nodes, self._used, tuple(self._warnings))
+        return Ledger(nodes, self._used, tuple(self._warnings), over_booked)
 
     def _closed(self, node: Node) -> Node:
         reasons = self._reasons[node.name]

@@ -224,3 +224,18 @@ CERTIFICATES_OWNER: Final = "vnpu-certs"
 """The value of :data:`OWNER_LABEL` on the Secret that ``certs`` keeps, and who has written what it writes."""
 CERTIFICATES_TYPE: Final = "kubernetes.io/tls"
 """Of that Secret, where it is not there already."""
+
+# ---- Objects of the chart
+
+PART_OF_LABEL: Final = "app.kubernetes.io/part-of"
+PART_OF: Final = "vnpu"
+"""The value of :data:`PART_OF_LABEL` on every object of the chart, and on its pods."""
+COMPONENT_LABEL: Final = "app.kubernetes.io/component"
+WEBHOOK_MARK: Final = ".admission.vnpu."
+"""In the name of every webhook, between what it does and the domain of whom to ask."""
+SETTINGS_KEY: Final = "settings.yaml"
+"""Where the settings stand in their ConfigMap."""
+SCHEDULER_CONFIGURATION_KEY: Final = "configuration.yaml"
+"""Where the configuration of our kube-scheduler stands in its ConfigMap."""
+WEBHOOK_IGNORE_LABEL: Final = "hami.io/webhook"
+"""On namespaces: with the value ``ignore`` neither HAMi's webhook nor ours looks at them."""

@@ -1,7 +1,7 @@
-"""``python -m webhook``: serve admission reviews; ``python -m webhook preview FILE...``: show what would happen.
+"""``python -m webhook``: serve admission reviews; ``preview FILE...``: show what would happen; ``doctor``: look around.
 
-Exit codes: 0 ended by a signal, or nothing refused; 1 a previewed manifest is refused; 2 bad usage or input, with one
-line on standard error.
+Exit codes: 0 ended by a signal, nothing refused, or no error found; 1 a previewed manifest is refused, or the doctor
+found an error; 2 bad usage or input, or a cluster that cannot be reached, with one line on standard error.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from vnpu import terminal
 from vnpu.command_line import Parser, UsageError
 from vnpu.errors import VnpuError
 from webhook import arguments
+from webhook.doctor.options import add_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +32,10 @@ def main(given: Sequence[str] | None = None) -> int:
             from webhook import preview  # noqa: PLC0415 - each command loads what it needs
 
             return preview.run(options.files, options.config, options.device_config)
+        if options.command == "doctor":
+            from webhook.doctor import command  # noqa: PLC0415 - the same
+
+            return command.run(options)
         keep = _certificates(options)
         from webhook import server  # noqa: PLC0415 - each command loads what it needs
 
@@ -86,6 +91,13 @@ def _parser() -> argparse.ArgumentParser:
     preview.add_argument("files", nargs="+", type=Path, metavar="FILE", help="YAML or JSON, - for standard input")
     # Left out behind the command, an option keeps what was given before it.
     arguments.add_configuration(preview, default=argparse.SUPPRESS)
+    doctor = commands.add_parser(
+        "doctor",
+        help="look at a live cluster and say what is wrong",
+        description="Look at a live cluster, changing nothing, and say what is wrong and what to do about it. "
+        "Exit 1 on an error, 2 if the cluster cannot be reached.",
+    )
+    add_options(doctor)
     return parser
 
 

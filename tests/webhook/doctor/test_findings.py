@@ -1,0 +1,66 @@
+"""Each finding of the doctor on a cluster that has just this fault, and on clusters that have none."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import webhook.doctor
+from tests.support import doctor
+from webhook.doctor.case import Case
+from webhook.doctor.checks import CHECKS, examine
+from webhook.doctor.finding import Fault, Severity
+
+if TYPE_CHECKING:
+    from webhook.doctor.finding import Finding
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "doctor.md"
+
+
+def faults() -> dict[str, Fault]:
+    """Every fault that any check knows."""
+    modules = [
+        importlib.import_module(f"webhook.doctor.{module.name}")
+        for module in pkgutil.iter_modules(webhook.doctor.__path__)
+    ]
+    found = [value for module in modules for value in vars(module).values() if isinstance(value, Fault)]
+    by_code = {fault.code: fault for fault in found}
+    assert len({id(fault) for fault in found}) == len(by_code), "each code is one fault's"
+    return by_code
+
+
+def told(findings: list[Finding]) -> list[dict[str, str]]:
+    return [
+        {"code": one.code, "severity": one.severity.value, "subject": one.subject, "seen": one.seen}
+        for one in findings
+        if one.severity is not Severity.OK
+    ]
+
+
+@pytest.mark.parametrize("name", ["kube", "volcano", "hami"])
+def test_nothing_is_found_where_all_is_well(name: str) -> None:
+    findings = examine(Case(doctor.snapshot(doctor.cluster(name))))
+    assert told(findings) == []
+    assert [one.subject for one in findings] == [check.title for check in CHECKS]
+
+
+@pytest.mark.parametrize("name", doctor.CASES)
+def test_a_fault_is_found_and_nothing_else(name: str) -> None:
+    found = examine(doctor.case(doctor.CASES[name]))
+    assert told(found) == doctor.expected(doctor.CASES[name])
+    for finding in found:
+        if finding.severity in (Severity.ERROR, Severity.WARNING, Severity.UNKNOWN):
+            assert finding.remedy, "whoever is warned is told what to do"
+        assert not re.search(r"[{}]", finding.remedy), "every fact is filled in"
+
+
+def test_every_fault_has_a_case_and_stands_in_the_document() -> None:
+    covered = {one["code"] for path in doctor.CASES.values() for one in doctor.expected(path)}
+    assert covered == set(faults())
+    listed = re.findall(r"^\| `([a-z0-9-]+)` \| (\w+) \|", DOCUMENT.read_text(), re.MULTILINE)
+    assert dict(listed) == {code: fault.severity.value for code, fault in faults().items()}

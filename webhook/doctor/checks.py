@@ -1,0 +1,102 @@
+"""The table of checks, and how they are run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from webhook.doctor import (
+    admission,
+    calls,
+    certificates,
+    extender,
+    hami,
+    nodes,
+    plugins,
+    pods,
+    surroundings,
+    tables,
+    volcano,
+    workloads,
+)
+from webhook.doctor.finding import Fault, Finding, Severity
+from webhook.doctor.snapshot import UnseenError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from webhook.doctor.case import Case
+
+UNSEEN: Final = Fault(
+    "could-not-look",
+    Severity.UNKNOWN,
+    "where the API server forbids it: let this account get and list it; this is not known to be well",
+)
+_WELL: Final = "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One look at one subject.
+
+    Attributes:
+        title: what is looked at.
+        run: gives the findings; :class:`UnseenError` ends it.
+    """
+
+    title: str
+    run: Callable[[Case], Iterator[Finding]]
+
+
+CHECKS: Final = (
+    Check("installation", admission.installation),
+    Check("webhook configurations", admission.configurations),
+    Check("other webhooks", admission.others),
+    Check("namespaces", admission.opt_outs),
+    Check("certificates", certificates.certificates),
+    Check("admission, by dry runs", calls.calls),
+    Check("Deployments and DaemonSets", workloads.ready),
+    Check("Service", workloads.service),
+    Check("versions", workloads.versions),
+    Check("settings", tables.settings),
+    Check("device config", tables.own),
+    Check("our scheduler", extender.configuration),
+    Check("Volcano's scheduler", volcano.scheduler),
+    Check("Volcano's configuration", volcano.configuration),
+    Check("HAMi's scheduler", hami.scheduler),
+    Check("HAMi and the nodes", hami.nodes),
+    Check("HAMi's device config", hami.device_config),
+    Check("device plugins on nodes", plugins.nodes),
+    Check("what settings say of device plugins", plugins.settings),
+    Check("HAMi's device plugin", plugins.hami),
+    Check("registrations", nodes.registrations),
+    Check("handshakes", nodes.handshakes),
+    Check("node locks", nodes.locks),
+    Check("books", nodes.books),
+    Check("pods that wait for a device plugin", pods.binding),
+    Check("pods that kubelet refused", pods.refused),
+    Check("limits of soft slices", pods.limits),
+    Check("schedulers of pods", pods.schedulers),
+    Check("RuntimeClasses", surroundings.runtime_classes),
+    Check("allocators", surroundings.accounts),
+)
+
+
+def examine(case: Case) -> list[Finding]:
+    """Run every check. One that finds nothing says so; what keeps several of them from looking is told once."""
+    found: list[Finding] = []
+    unseen: dict[tuple[str, str], list[str]] = {}
+    for check in CHECKS:
+        before = len(found)
+        try:
+            for finding in check.run(case):
+                found.append(finding)  # noqa: PERF402 - what was found before it ended is kept
+        except UnseenError as error:
+            unseen.setdefault((error.what, error.why), []).append(check.title)
+        else:
+            if len(found) == before:
+                found.append(Finding(_WELL, Severity.OK, check.title, "nothing to complain about"))
+    found += (
+        UNSEEN.at(what, f"{why}; so not looked at: {', '.join(titles)}") for (what, why), titles in unseen.items()
+    )
+    return found
