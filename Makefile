@@ -65,10 +65,13 @@ $(TORCH_VENV)/bin/python:
 native: setup ## libvnpu.so, limiter and the rest, for both machines
 	$(MAKE) -C interceptor -j2 $@ ZIG='$(ZIG)'
 
+# With it come the runtimes of the sanitizers; tests with them are skipped without.
+SYSTEM_COMPILER := $(shell command -v cc)
+
 # All that the tests run. Built here and not by the first test that asks: a cold compiler takes longer than a test may.
 programs: setup ## all that the tests run
-	$(MAKE) -C interceptor -j2 native testing units ZIG='$(ZIG)'
-	$(MAKE) -C tests/npu_sim -j2 all aarch64 ZIG='$(ZIG)'
+	$(MAKE) -C interceptor -j2 native testing units $(if $(SYSTEM_COMPILER),sanitized) ZIG='$(ZIG)'
+	$(MAKE) -C tests/npu_sim -j2 all aarch64 $(if $(SYSTEM_COMPILER),sanitize) ZIG='$(ZIG)'
 
 torture: setup native ## limiters and workloads that die; SECONDS=60 PROCESSES=64
 	$(BIN)/python -m tests.support.torture $(or $(SECONDS),60) $(or $(PROCESSES),64)

@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -10,7 +9,7 @@
 #include "limiter.h"
 #include "slots.h"
 
-enum { TICK_US = 1000000, TICKS_WITHOUT_GUARDIAN = 3 };
+enum { TICK_MS = 1000, TICKS_WITHOUT_GUARDIAN = 3 };
 
 static volatile sig_atomic_t terminated;
 static volatile sig_atomic_t orphaned;
@@ -37,16 +36,6 @@ static void listen_to_signals(pid_t guardian) {
     prctl(PR_SET_PDEATHSIG, SIGUSR1);
     if (getppid() != guardian)
         orphaned = 1;
-}
-
-static uint64_t tick_us(void) {
-#ifdef VNPU_TESTING
-    const char *other = getenv("VNPU_TEST_TICK_MS");
-
-    if (other != NULL)
-        return strtoull(other, NULL, 10) * 1000;
-#endif
-    return TICK_US;
 }
 
 static bool guardian_lives(const char *path) {
@@ -83,7 +72,7 @@ static enum ending keep(const struct settings *settings, struct vnpu_attached *a
         keep_tenancies(region, tenancies);
         write_mirror(&mirror, region, tenancies);
         VNPU_FAULT("limiter-round");
-        vnpu_futex_wait(&region->stop, 0, tick_us());
+        vnpu_futex_wait(&region->stop, 0, VNPU_MILLISECONDS("VNPU_TEST_TICK_MS", TICK_MS) * 1000);
     }
     unlink(settings->region_path);
     VNPU_FAULT("limiter-stopping");

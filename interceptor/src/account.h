@@ -15,6 +15,17 @@ bool vnpu_take(struct vnpu_process *self, int card, uint64_t pages, bool overhea
 /* After the device did not give it, or has it back. */
 void vnpu_give(struct vnpu_process *self, int card, uint64_t pages, bool overhead);
 
+/* What an upper call took by itself, while it was not known yet whether the driver's calls reach us. */
+struct vnpu_taken {
+    int card; /* VNPU_NO_CARD: nothing */
+    uint64_t pages;
+};
+
+/* Of the upper call that this thread is in; NULL for none. */
+extern __thread struct vnpu_taken *vnpu_taken_above;
+/* A call of the driver is reached: it counts, and what was taken above is given back before that. */
+void vnpu_stand_aside(struct vnpu_process *self);
+
 /* Keeps in mind what was taken, under the pointer or handle that the device gave. */
 bool vnpu_keep(struct vnpu_process *self, enum vnpu_kind kind, uint64_t key, int card, uint64_t pages, bool overhead);
 

@@ -53,6 +53,12 @@ void vnpu_fault(const char *point) {
     strike_by_file(point);
 }
 
+uint64_t vnpu_milliseconds(const char *name, uint64_t standard) {
+    const char *other = getenv(name);
+
+    return other == NULL ? standard : strtoull(other, NULL, 10);
+}
+
 #else
 
 typedef int vnpu_fault_is_for_tests; /* a unit must not be empty */

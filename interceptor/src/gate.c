@@ -1,7 +1,6 @@
 #include "gate.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "atomics.h"
@@ -17,16 +16,6 @@ enum {
     GANG_LOOK_US = 2000,
     REST_US = 1000000,
 };
-
-static uint64_t limiter_gone_ms(void) {
-#ifdef VNPU_TESTING
-    const char *shorter = getenv("VNPU_TEST_GONE_MS");
-
-    if (shorter != NULL)
-        return strtoul(shorter, NULL, 10);
-#endif
-    return VNPU_LIMITER_GONE_MS;
-}
 
 /* ---- Joining */
 
@@ -136,7 +125,7 @@ static bool wait_for_turn(struct vnpu_process *self) {
         uint64_t now = vnpu_now_us();
         uint64_t gone = vnpu_load(&self->limiter_gone_us);
 
-        if (gone != 0 && now - gone > limiter_gone_ms() * 1000)
+        if (gone != 0 && now - gone > VNPU_MILLISECONDS("VNPU_TEST_GONE_MS", VNPU_LIMITER_GONE_MS) * 1000)
             break;
         if (gone == 0 && (open = all_open(self) || vnpu_load(&self->let_through) != 0))
             break;

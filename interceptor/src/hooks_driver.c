@@ -25,6 +25,7 @@ bool vnpu_driver_begin(struct vnpu_call *call, enum vnpu_hook hook) {
     if (!vnpu_begin(call, hook, HAL))
         return false;
     vnpu_store_relaxed(&call->self->driver_seen, 1);
+    vnpu_stand_aside(call->self);
     call->outermost = driver_depth++ == 0;
     return true;
 }

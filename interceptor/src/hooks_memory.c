@@ -25,29 +25,27 @@ struct drv_physical {
     uint64_t reserve;
 };
 
-/* What an upper call took by itself; nothing when the driver's hooks count. */
-struct taken {
-    int card;
-    uint64_t pages;
-};
-
-static bool take(struct vnpu_call *call, struct taken *taken, bool counts, uint64_t bytes) {
-    *taken = (struct taken){.card = VNPU_NO_CARD};
+/* Nothing when the driver's hooks count. */
+static bool take(struct vnpu_call *call, struct vnpu_taken *taken, bool counts, uint64_t bytes) {
+    *taken = (struct vnpu_taken){.card = VNPU_NO_CARD};
     if (!counts || !call->outermost || vnpu_load(&call->self->driver_seen))
         return true;
     taken->card = vnpu_card_of_thread(call->self);
     taken->pages = vnpu_pages(bytes, VNPU_PAGE);
     if (taken->card == VNPU_NO_CARD || taken->pages == 0)
         taken->card = VNPU_NO_CARD; /* no device, no bytes or too many: the real call finds the words for it */
-    return taken->card == VNPU_NO_CARD || vnpu_take(call->self, taken->card, taken->pages, false);
+    if (taken->card != VNPU_NO_CARD && !vnpu_take(call->self, taken->card, taken->pages, false))
+        return false;
+    vnpu_taken_above = taken;
+    return true;
 }
 
-static void settle(struct vnpu_call *call, const struct taken *taken, const void *pointer) {
+static void settle(struct vnpu_call *call, const struct vnpu_taken *taken, const void *pointer) {
+    if (call->outermost)
+        vnpu_taken_above = NULL;
     if (taken->card == VNPU_NO_CARD)
         return;
-    bool counted_below = vnpu_load(&call->self->driver_seen);
-    if (call->result != 0 || counted_below ||
-        !vnpu_keep(call->self, VNPU_POINTER, (uintptr_t)pointer, taken->card, taken->pages, false))
+    if (call->result != 0 || !vnpu_keep(call->self, VNPU_POINTER, (uintptr_t)pointer, taken->card, taken->pages, false))
         vnpu_give(call->self, taken->card, taken->pages, false);
 }
 
@@ -55,7 +53,7 @@ static void settle(struct vnpu_call *call, const struct taken *taken, const void
     VNPU_EXPORT int symbol parameters;                                                                                 \
     int symbol parameters {                                                                                            \
         struct vnpu_call call;                                                                                         \
-        struct taken taken;                                                                                            \
+        struct vnpu_taken taken;                                                                                       \
                                                                                                                        \
         if (!vnpu_begin(&call, VNPU_HOOK_##symbol, library))                                                           \
             return call.result;                                                                                        \

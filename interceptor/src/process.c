@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "atomics.h"
+#include "fault.h"
 #include "gate.h"
 #include "helper.h"
 #include "vnpu/names.h"
@@ -68,16 +69,6 @@ static struct vnpu_process *pages(void) {
 
 /* ---- The wait */
 
-static unsigned long wait_total_ms(void) {
-#ifdef VNPU_TESTING
-    const char *shorter = getenv("VNPU_TEST_WAIT_MS");
-
-    if (shorter != NULL)
-        return strtoul(shorter, NULL, 10);
-#endif
-    return VNPU_WAIT_TOTAL_MS;
-}
-
 /* NULL once attached to a region that a limiter keeps, else why not. */
 static const char *try_to_attach(struct vnpu_process *self) {
     const char *wrong = vnpu_region_attach(self->path, &self->attached);
@@ -94,7 +85,7 @@ static const char *try_to_attach(struct vnpu_process *self) {
 }
 
 static const char *wait_for_limiter(struct vnpu_process *self) {
-    uint64_t total_us = (uint64_t)wait_total_ms() * 1000;
+    uint64_t total_us = VNPU_MILLISECONDS("VNPU_TEST_WAIT_MS", VNPU_WAIT_TOTAL_MS) * 1000;
     uint64_t deadline = vnpu_now_us() + total_us;
     bool told = false;
 

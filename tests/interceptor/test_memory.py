@@ -154,6 +154,22 @@ def test_counted_once_refused_and_freed(kept: Container, machine: Machine, name:
         assert sum(books(kept)) == device(machine)
 
 
+@pytest.mark.parametrize("way", ["linked", "local"])
+@pytest.mark.parametrize("name", ["aclrtMalloc", "rtMalloc"])
+def test_the_very_first_call_that_reaches_the_driver_is_counted_once(
+    kept: Container, machine: Machine, name: str, way: str
+) -> None:
+    """Only then it shows whether the driver's calls pass through the library: contexts cost nothing here."""
+    machine.tool("create", "context_mib=0", "stream_kib=0")
+    allocate, free = ALLOCATIONS[name]
+    with client(kept, machine, way=way) as npu:
+        assert device(machine) == 0
+        assert npu.call(name, *size(allocate, MOST).split()) == 0
+        assert MOST <= sum(books(kept)) == device(machine)
+        assert npu.call(*free.split()) == 0
+        assert sum(books(kept)) == device(machine) == 0
+
+
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [

@@ -60,6 +60,19 @@ def test_idle_time_goes_to_whoever_wants_it(tmp_path: Path) -> None:
     assert got[1] == 0
 
 
+def test_a_holder_that_pauses_gives_the_rest_of_its_turn_away(tmp_path: Path) -> None:
+    loads = [Load("10", ("1000",)), Load("90", ("1000 think 100000",))]
+    machine = Machine(tmp_path / "npu")
+    with sharing(machine, tmp_path, loads):
+        for load in loads:
+            load.go()
+        shares(machine, 2, 0.5)
+        got = shares(machine, 2, SECONDS)
+
+    assert got[0] > 50, got
+    assert 0 < got[1] < 20, got
+
+
 def test_collectives_of_two_containers_on_two_cards(tmp_path: Path) -> None:
     """The bare card deadlocks here at once: each collective needs both cards at the same time."""
     loads = [Load("50", ("1000 cards 2",), devices="0,1") for _ in range(2)]

@@ -5,13 +5,12 @@
 #include "books.h"
 
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "atomics.h"
 #include "attach.h"
+#include "check.h"
 #include "slots.h"
 
 enum { THREADS = 8, QUOTA = 1000, ROUNDS = 4000, GENERATIONS = 3 };
@@ -20,14 +19,6 @@ static struct vnpu_region *region;
 static pthread_barrier_t start;
 static uint64_t device;
 static unsigned int refused;
-
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                            \
-            abort();                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 
 struct process {
     pthread_t thread;

@@ -4,22 +4,13 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "atomics.h"
+#include "check.h"
 #include "prim.h"
 
 enum { STEP_US = 100, SECOND_US = 1000000, MOST = 8 };
-
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                            \
-            abort();                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 
 /* A container that is always at work, in kernels of one length; it drains when the current one ends. */
 struct worker {

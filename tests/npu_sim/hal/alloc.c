@@ -43,11 +43,7 @@ static int take_device(struct sim_self *self, struct sim_driver *d, struct block
 }
 
 HAL_API int halMemAlloc(void **pp, unsigned long long size, unsigned long long flag) {
-    SIM_ENTER(halMemAlloc);
-    struct sim_self *self;
-    struct sim_driver *d = driver(&self);
-    if (!d)
-        return DRV_NO_DEVICE;
+    HAL_ENTER(halMemAlloc, d, self);
     if (!pp || size == 0 || size > 1ull << ARENA_MOST_BITS)
         return DRV_INVALID_VALUE;
     enum hal_kind kind = (enum hal_kind)(flag >> HAL_KIND_SHIFT & HAL_KIND_BITS);
@@ -66,11 +62,7 @@ HAL_API int halMemAlloc(void **pp, unsigned long long size, unsigned long long f
 }
 
 HAL_API int halMemFree(void *pp) {
-    SIM_ENTER(halMemFree);
-    struct sim_self *self;
-    struct sim_driver *d = driver(&self);
-    if (!d)
-        return DRV_NO_DEVICE;
+    HAL_ENTER(halMemFree, d, self);
     struct block block;
     pthread_mutex_lock(&d->lock);
     bool device = block_remove(d, (uintptr_t)pp, BLOCK_MEMORY, &block);

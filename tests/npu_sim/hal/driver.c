@@ -61,11 +61,7 @@ bool driver_sees(const struct sim_driver *driver, uint32_t card) {
 }
 
 HAL_API int drvGetDevNum(uint32_t *count) {
-    SIM_ENTER(drvGetDevNum);
-    struct sim_self *self;
-    struct sim_driver *d = driver(&self);
-    if (!d)
-        return DRV_NO_DEVICE;
+    HAL_ENTER(drvGetDevNum, d, self);
     if (!count)
         return DRV_INVALID_VALUE;
     *count = d->visible_count;
@@ -73,11 +69,7 @@ HAL_API int drvGetDevNum(uint32_t *count) {
 }
 
 HAL_API int drvGetDevIDs(uint32_t *devices, uint32_t length) {
-    SIM_ENTER(drvGetDevIDs);
-    struct sim_self *self;
-    struct sim_driver *d = driver(&self);
-    if (!d)
-        return DRV_NO_DEVICE;
+    HAL_ENTER(drvGetDevIDs, d, self);
     if (!devices || length < d->visible_count)
         return DRV_INVALID_VALUE;
     memcpy(devices, d->visible, d->visible_count * sizeof *devices);
@@ -85,11 +77,7 @@ HAL_API int drvGetDevIDs(uint32_t *devices, uint32_t length) {
 }
 
 HAL_API int drvDeviceGetPhyIdByIndex(uint32_t index, uint32_t *id) {
-    SIM_ENTER(drvDeviceGetPhyIdByIndex);
-    struct sim_self *self;
-    struct sim_driver *d = driver(&self);
-    if (!d)
-        return DRV_NO_DEVICE;
+    HAL_ENTER(drvDeviceGetPhyIdByIndex, d, self);
     if (!id || index >= d->visible_count)
         return DRV_INVALID_DEVICE;
     *id = d->visible[index];

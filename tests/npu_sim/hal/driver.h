@@ -51,6 +51,14 @@ struct sim_driver {
 /* Joins the machine when needed; NULL when that fails. */
 struct sim_driver *driver(struct sim_self **self);
 
+/* How a function of the driver begins: what it keeps for this process, or the end. */
+#define HAL_ENTER(name, d, self)                                                                                       \
+    SIM_ENTER(name);                                                                                                   \
+    struct sim_self *self;                                                                                             \
+    struct sim_driver *d = driver(&self);                                                                              \
+    if (!d)                                                                                                            \
+    return DRV_NO_DEVICE
+
 bool driver_sees(const struct sim_driver *driver, uint32_t card);
 
 /* Blocks; under the lock. */

@@ -70,12 +70,8 @@ static uint64_t page_of(uint32_t type) {
 }
 
 HAL_API int halMemCreate(drv_mem_handle_t **handle, size_t size, const struct drv_mem_prop *prop, uint64_t flag) {
-    SIM_ENTER(halMemCreate);
+    HAL_ENTER(halMemCreate, d, self);
     (void)flag;
-    struct sim_self *self;
-    struct sim_driver *d = driver(&self);
-    if (!d)
-        return DRV_NO_DEVICE;
     if (!handle || size == 0 || !prop || size % page_of(prop->pg_type))
         return DRV_INVALID_VALUE;
     struct drv_mem_handle made = {.bytes = size,
@@ -103,11 +99,7 @@ HAL_API int halMemCreate(drv_mem_handle_t **handle, size_t size, const struct dr
 }
 
 HAL_API int halMemRelease(drv_mem_handle_t *handle) {
-    SIM_ENTER(halMemRelease);
-    struct sim_self *self;
-    struct sim_driver *d = driver(&self);
-    if (!d)
-        return DRV_NO_DEVICE;
+    HAL_ENTER(halMemRelease, d, self);
     pthread_mutex_lock(&d->lock);
     handle = known(d, handle);
     if (handle)
@@ -117,12 +109,8 @@ HAL_API int halMemRelease(drv_mem_handle_t *handle) {
 }
 
 HAL_API int halMemAddressReserve(void **ptr, size_t size, size_t alignment, void *address, uint64_t flag) {
-    SIM_ENTER(halMemAddressReserve);
+    HAL_ENTER(halMemAddressReserve, d, self);
     (void)flag;
-    struct sim_self *self;
-    struct sim_driver *d = driver(&self);
-    if (!d)
-        return DRV_NO_DEVICE;
     if (!ptr || size == 0)
         return DRV_INVALID_VALUE;
     size = ROUND_UP(size, PAGE_HUGE);
@@ -143,11 +131,7 @@ HAL_API int halMemAddressReserve(void **ptr, size_t size, size_t alignment, void
 }
 
 HAL_API int halMemAddressFree(void *ptr) {
-    SIM_ENTER(halMemAddressFree);
-    struct sim_self *self;
-    struct sim_driver *d = driver(&self);
-    if (!d)
-        return DRV_NO_DEVICE;
+    HAL_ENTER(halMemAddressFree, d, self);
     struct block block;
     pthread_mutex_lock(&d->lock);
     bool found = block_remove(d, (uintptr_t)ptr, BLOCK_RESERVED, &block);
@@ -159,12 +143,8 @@ HAL_API int halMemAddressFree(void *ptr) {
 }
 
 HAL_API int halMemMap(void *ptr, size_t size, size_t offset, drv_mem_handle_t *handle, uint64_t flag) {
-    SIM_ENTER(halMemMap);
+    HAL_ENTER(halMemMap, d, self);
     (void)flag;
-    struct sim_self *self;
-    struct sim_driver *d = driver(&self);
-    if (!d)
-        return DRV_NO_DEVICE;
     int result = DRV_INVALID_VALUE;
     pthread_mutex_lock(&d->lock);
     if (known(d, handle) && offset == 0 && size > 0 && size <= handle->bytes &&
@@ -191,11 +171,7 @@ static void unmap(struct sim_self *self, struct sim_driver *d, const struct bloc
 }
 
 HAL_API int halMemUnmap(void *ptr) {
-    SIM_ENTER(halMemUnmap);
-    struct sim_self *self;
-    struct sim_driver *d = driver(&self);
-    if (!d)
-        return DRV_NO_DEVICE;
+    HAL_ENTER(halMemUnmap, d, self);
     struct block block;
     pthread_mutex_lock(&d->lock);
     bool found = block_remove(d, (uintptr_t)ptr, BLOCK_MAPPED, &block);
@@ -206,11 +182,7 @@ HAL_API int halMemUnmap(void *ptr) {
 }
 
 HAL_API int halMemRetainAllocationHandle(drv_mem_handle_t **handle, void *ptr) {
-    SIM_ENTER(halMemRetainAllocationHandle);
-    struct sim_self *self;
-    struct sim_driver *d = driver(&self);
-    if (!d)
-        return DRV_NO_DEVICE;
+    HAL_ENTER(halMemRetainAllocationHandle, d, self);
     pthread_mutex_lock(&d->lock);
     struct block *block = block_around(d, (uintptr_t)ptr, 1, BLOCK_MAPPED);
     if (block) {

@@ -47,11 +47,7 @@ HAL_API int halMemPoolCreate(soma_mem_pool_t id, soma_mem_pool_prop prop) {
 }
 
 HAL_API int halMemPoolDestroy(soma_mem_pool_t id) {
-    SIM_ENTER(halMemPoolDestroy);
-    struct sim_self *self;
-    struct sim_driver *d = driver(&self);
-    if (!d)
-        return DRV_NO_DEVICE;
+    HAL_ENTER(halMemPoolDestroy, d, self);
     pthread_mutex_lock(&d->lock);
     struct pool **in = find(d, id);
     struct pool *pool = *in;
@@ -65,13 +61,9 @@ HAL_API int halMemPoolDestroy(soma_mem_pool_t id) {
 }
 
 HAL_API int halMemPoolMalloc(soma_mem_pool_t id, uint64_t va, uint64_t size, int32_t policy) {
-    SIM_ENTER(halMemPoolMalloc);
+    HAL_ENTER(halMemPoolMalloc, d, self);
     (void)va;
     (void)policy;
-    struct sim_self *self;
-    struct sim_driver *d = driver(&self);
-    if (!d)
-        return DRV_NO_DEVICE;
     int result = DRV_INVALID_VALUE;
     uint64_t bytes = ROUND_UP(size, PAGE_HUGE);
     pthread_mutex_lock(&d->lock);
@@ -88,13 +80,9 @@ HAL_API int halMemPoolMalloc(soma_mem_pool_t id, uint64_t va, uint64_t size, int
 }
 
 HAL_API int halMemPoolFree(soma_mem_pool_t id, uint64_t va, uint64_t size, int32_t policy) {
-    SIM_ENTER(halMemPoolFree);
+    HAL_ENTER(halMemPoolFree, d, self);
     (void)va;
     (void)policy;
-    struct sim_self *self;
-    struct sim_driver *d = driver(&self);
-    if (!d)
-        return DRV_NO_DEVICE;
     uint64_t bytes = ROUND_UP(size, PAGE_HUGE);
     pthread_mutex_lock(&d->lock);
     struct pool *pool = *find(d, id);

@@ -122,15 +122,20 @@ RT_API rtError_t rtStreamDestroyForce(rtStream_t stream) {
     return destroy(stream, true);
 }
 
+/* The stream of which somebody asks how far it is. Asking kills a capture. */
+static rtError_t asked(rtStream_t handle, struct rt_stream **stream) {
+    rtError_t error = rt_stream(handle, stream);
+    if (error || !(*stream)->graph)
+        return error;
+    rt_kill_capture((*stream)->graph, (*stream)->graph->serial);
+    return RT_STREAM_CAPTURED;
+}
+
 static rtError_t synchronize(rtStream_t handle, int32_t timeout) {
     struct rt_stream *stream;
-    rtError_t error = rt_stream(handle, &stream);
+    rtError_t error = asked(handle, &stream);
     if (error)
         return error;
-    if (stream->graph) {
-        rt_kill_capture(stream->graph, stream->graph->serial);
-        return RT_STREAM_CAPTURED;
-    }
     bool done = npu_sim_wait(npu_sim_queue_id(stream->queue), npu_sim_last(stream->queue), timeout);
     return done ? 0 : RT_WAIT_TIMEOUT;
 }
@@ -148,13 +153,9 @@ RT_API rtError_t rtStreamSynchronizeWithTimeout(rtStream_t stream, int32_t timeo
 RT_API rtError_t rtStreamQuery(rtStream_t handle) {
     SIM_ENTER(rtStreamQuery);
     struct rt_stream *stream;
-    rtError_t error = rt_stream(handle, &stream);
+    rtError_t error = asked(handle, &stream);
     if (error)
         return error;
-    if (stream->graph) {
-        rt_kill_capture(stream->graph, stream->graph->serial);
-        return RT_STREAM_CAPTURED;
-    }
     bool done = npu_sim_done(npu_sim_queue_id(stream->queue), npu_sim_last(stream->queue));
     return done ? 0 : RT_STREAM_NOT_COMPLETE;
 }
