@@ -30,7 +30,7 @@ svg{display:block;max-width:100%%;height:auto;margin:20px 0}
 table{border-collapse:collapse;width:100%%}
 th,td{text-align:left;padding:4px 12px 4px 0;vertical-align:top;border-bottom:1px solid %(frame)s}
 th{color:%(quiet)s;font-weight:600;white-space:nowrap}
-td{overflow-wrap:anywhere}td.n,th.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
+td{overflow-wrap:anywhere}td:not(.n){min-width:13em}td.n,th.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
 details{margin:16px 0}summary{cursor:pointer;font-size:16px;font-weight:600}
 """
 _DARK: Final = """@media(prefers-color-scheme:dark){body{background:%(ground)s;color:%(ink)s}
