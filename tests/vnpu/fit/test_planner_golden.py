@@ -6,6 +6,7 @@ Adding a case needs no code: a file whose first line is the command, run in test
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -15,9 +16,10 @@ import yaml
 
 from tests.support.planner import run
 
-FOLDER = Path(__file__).parents[2] / "fixtures" / "planner"
+TOP = Path(__file__).parents[3]
+FOLDER = TOP / "tests" / "fixtures" / "planner"
 COMMAND = "$ python -m vnpu.fit "
-SCHEMA = json.loads((Path(__file__).parents[3] / "vnpu" / "fit" / "plan.schema.json").read_text())
+SCHEMA = json.loads((TOP / "vnpu" / "fit" / "plan.schema.json").read_text())
 
 
 @pytest.mark.parametrize("case", sorted(FOLDER.glob("*.expected")), ids=lambda case: case.stem)
@@ -31,6 +33,11 @@ def test_a_run_prints_what_was_recorded(case: Path, monkeypatch: pytest.MonkeyPa
         jsonschema.validate(json.loads(found.out), SCHEMA)
     if "-o yaml" in command:
         jsonschema.validate(yaml.safe_load(found.out), SCHEMA)
+
+
+def test_the_picture_in_the_readme_is_what_its_command_draws() -> None:
+    (command,) = re.findall(r"^python -m vnpu.fit (.*) > plan.svg$", (TOP / "README.md").read_text(), re.MULTILINE)
+    assert run(*shlex.split(command)).out == (TOP / "docs" / "examples" / "plan.svg").read_text()
 
 
 def test_there_are_cases_for_every_exit_code() -> None:
