@@ -3,7 +3,7 @@
 A case is a YAML file of tests/fixtures/doctor/findings; its keys:
 
 ========  ==============================================================================================================
-cluster   which cluster: kube, volcano or hami, by who places pods
+cluster   which cluster: kube (if nothing is said), volcano or hami, by who places pods
 about     what the case is, and the trap's name where a contract has one
 patch     JSON patches: ``{of: Kind name, do: [{op, path, value}]}``
 text      a piece of a text in an object: ``{of, at: path, old, new}``
@@ -93,6 +93,12 @@ def snapshot(objects: list[Object], **fields: Any) -> Snapshot:
     return Snapshot(NOW, by_kind, **({"calls": healthy_calls()} | fields))
 
 
+def field(path: Path, name: str) -> Any:
+    """What stands under another key of a case, None where nothing does."""
+    (document,) = _documents(path)
+    return copy.deepcopy(document.get(name))
+
+
 def expected(path: Path) -> list[dict[str, str]]:
     """The findings of a case."""
     (document,) = _documents(path)
@@ -100,10 +106,10 @@ def expected(path: Path) -> list[dict[str, str]]:
     return found
 
 
-def case(path: Path) -> Case:
-    """A case."""
+def case(path: Path, *more: Object) -> Case:
+    """A case, and more objects."""
     (document,) = _documents(path)
-    objects = {_name(one): one for one in cluster(document["cluster"])}
+    objects = {_name(one): one for one in cluster(document.get("cluster", "kube"))}
     for change in document.get("patch", ()):
         objects[change["of"]] = jsonpatch.apply_patch(objects[change["of"]], change["do"])
     for change in document.get("text", ()):
@@ -117,7 +123,7 @@ def case(path: Path) -> Case:
     if "calls" in document:
         changed = document["calls"]
         fields["calls"] = changed and healthy_calls() | {what: Call(**call) for what, call in changed.items()}
-    found = snapshot([*objects.values(), *document.get("add", ())], **fields)
+    found = snapshot([*objects.values(), *document.get("add", ()), *more], **fields)
     return Case(found, document.get("namespace"))
 
 

@@ -72,6 +72,7 @@ class Options:
         what_if: files of ``--what-if``.
         running: the files of ``--running``.
         from_cluster: whether nodes and running pods are read from a cluster too.
+        kubeconfig: the file that names the cluster, None for kubectl's own.
         context: the context of the kubeconfig that names the cluster, None for the current one.
         device_config: the chip table's file, None for the default table.
         config: the webhook's settings file, None for the defaults.
@@ -89,6 +90,7 @@ class Options:
     what_if: tuple[Path, ...]
     running: tuple[Path, ...]
     from_cluster: bool
+    kubeconfig: str | None
     context: str | None
     device_config: Path | None
     config: Path | None
@@ -120,6 +122,7 @@ def parse(arguments: Sequence[str]) -> Options:
         what_if=tuple(found.what_if),
         running=tuple(found.running),
         from_cluster=found.from_cluster,
+        kubeconfig=found.kubeconfig,
         context=found.context,
         device_config=found.device_config,
         config=found.config,
@@ -136,8 +139,9 @@ def parse(arguments: Sequence[str]) -> Options:
 def _check(options: Options) -> None:
     if not (options.cards or options.nodes or options.what_if or options.from_cluster):
         raise UsageError("no nodes: give --card CHIPxN, --nodes FILE or --from-cluster")
-    if options.context is not None and not options.from_cluster:
-        raise UsageError("--context names the cluster of --from-cluster, which is not given")
+    for option, value in (("--kubeconfig", options.kubeconfig), ("--context", options.context)):
+        if value is not None and not options.from_cluster:
+            raise UsageError(f"{option} names the cluster of --from-cluster, which is not given")
     if not options.slices and not options.manifests:
         raise UsageError("nothing to place: give manifests or --slice MEMORY,CORExN")
     if options.files.count(STANDARD_INPUT) > 1:
@@ -186,6 +190,7 @@ def _parser() -> argparse.ArgumentParser:
         help="kubectl get nodes -o json or yaml, or an inventory; may stand several times",
     )
     add("--from-cluster", action="store_true", help="nodes and running pods of the cluster that kubectl talks to")
+    add("--kubeconfig", metavar="FILE", help="the kubeconfig that names the cluster (default: kubectl's own)")
     add("--context", metavar="NAME", help="the cluster of this context of the kubeconfig")
     add(
         "--what-if",

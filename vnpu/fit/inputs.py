@@ -30,7 +30,7 @@ def load(options: Options) -> Planner:
         VnpuError: a file, document or field that cannot be used; the message names it.
     """
     chips, warnings = configuration.read_chips(options.device_config)
-    cluster = live.read(options.context) if options.from_cluster else live.Live((), ())
+    cluster = live.read(options.kubeconfig, options.context) if options.from_cluster else live.Live((), ())
     nodes = _nodes(options, cluster, chips)
     known = len(nodes.nodes)
     for path in options.what_if:

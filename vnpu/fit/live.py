@@ -20,8 +20,8 @@ class Live:
     pods: tuple[Document, ...]
 
 
-def read(context: str | None) -> Live:
-    """Reads the cluster of that context of the kubeconfig, or the current one; only lists are asked for.
+def read(kubeconfig: str | None, context: str | None) -> Live:
+    """Reads the cluster of a kubeconfig and a context, or the current one; only lists are asked for.
 
     Raises:
         ConfigError: there is no kubeconfig, or not that context in it.
@@ -29,7 +29,7 @@ def read(context: str | None) -> Live:
     """
     from vnpu import kube  # noqa: PLC0415 - the planner needs no cluster, and the client takes long to load
 
-    cluster = kube.connect(context=context)
+    cluster = kube.connect(kubeconfig=kubeconfig, context=context)
     try:
         # Pods last: one that is bound in between may stand on a node that is not listed, never the other way round.
         lists = [(plural, cluster.list(kind).items) for plural, kind in (("nodes", kube.NODES), ("pods", kube.PODS))]

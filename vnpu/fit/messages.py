@@ -85,13 +85,18 @@ def node_verdicts(node: Node, want: Want, reason: Reason, terms: Hashable) -> tu
     )
 
 
-def unplaced_message(request: PodRequest, refusals: Sequence[NodeRefusal]) -> str:
-    """Why no node holds the pod: what it asks for, and what is missing where it comes nearest."""
-    asked = ", ".join(
+def asked_for(request: PodRequest) -> str:
+    """What each container of the pod asks for."""
+    return ", ".join(
         f"{bare(container.name) or 'a container'} asks for {_asked(container.slice)}"
         for container in request.containers
         if container.slice is not None
     )
+
+
+def unplaced_message(request: PodRequest, refusals: Sequence[NodeRefusal]) -> str:
+    """Why no node holds the pod: what it asks for, and what is missing where it comes nearest."""
+    asked = asked_for(request)
     if not refusals:
         return f"there is no node: {asked}"
     nearest = min(refusals, key=lambda refusal: refusal.distance)

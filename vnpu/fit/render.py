@@ -12,7 +12,7 @@ from vnpu.fit.json_form import to_json
 from vnpu.fit.table import sections
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from vnpu.fit.report import Report
     from vnpu.fit.table import Section
@@ -45,9 +45,13 @@ def write(report: Report, output: Output, stream: TextIO, *, warnings: bool = Tr
     elif output is Output.SVG:
         stream.writelines(svg.write(report))
     else:
-        tables = list(sections(report, warnings=warnings))
-        if not (stream.isatty() and _drawn(tables, stream)):
-            stream.write(plain(tables))
+        show(list(sections(report, warnings=warnings)), stream)
+
+
+def show(tables: Sequence[Section], stream: TextIO) -> None:
+    """Writes tables: with colours and rules where the stream is a terminal and rich is installed, else as text."""
+    if not (stream.isatty() and _drawn(tables, stream)):
+        stream.write(plain(tables))
 
 
 def _yaml(report: Report) -> str:

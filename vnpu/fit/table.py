@@ -62,14 +62,15 @@ def sections(report: Report, *, warnings: bool = True) -> Iterator[Section]:
         _placed(plan.placements, f"node policy {plan.node_policy}, card policy {plan.card_policy}"),
         _unplaced(plan.unplaced),
         *([] if report.change is None else [_changed(report.change)]),
-        *map(_explained, report.explanations),
+        *map(explained, report.explanations),
     ]
     if warnings:
         found.append(Section("Warnings", (Column(""),), tuple((warning,) for warning in plan.warnings)))
-    return (_without_blank_columns(section) for section in found if section.rows)
+    return (without_blank_columns(section) for section in found if section.rows)
 
 
-def _without_blank_columns(section: Section) -> Section:
+def without_blank_columns(section: Section) -> Section:
+    """The section without columns in which no row has a text."""
     kept = [any(texts) for texts in zip(*section.rows, strict=True)]
     return replace(
         section,
@@ -169,7 +170,8 @@ def _codes(unplaced: Unplaced) -> str:
     return ", ".join(f"{cards} {reason}" for reason, cards in unplaced.reasons.items())
 
 
-def _explained(explanation: Explanation) -> Section:
+def explained(explanation: Explanation) -> Section:
+    """Card by card, what speaks against a pod."""
     columns = (Column("NODE"), Column("CARD", number=True), Column("UUID"), Column("CONTAINER"), Column("VERDICT"))
     rows = tuple(
         (

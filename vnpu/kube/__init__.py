@@ -51,6 +51,15 @@ def connect(
     return Cluster(transport.Transport(transport.client(kubeconfig, context, agent), timeout_s))
 
 
+def namespace(*, kubeconfig: str | None = None, context: str | None = None) -> str:
+    """The namespace in which kubectl looks when none is named: that of the context, else ``default``.
+
+    Raises:
+        ConfigError: there is no kubeconfig, or not that context in it.
+    """
+    return transport.namespace(kubeconfig, context)
+
+
 __all__ = [
     "CONFIG_MAPS",
     "CUSTOM_RESOURCES",
@@ -85,4 +94,5 @@ __all__ = [
     "Unreachable",
     "Watch",
     "connect",
+    "namespace",
 ]

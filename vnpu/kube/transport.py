@@ -148,6 +148,23 @@ def client(kubeconfig: str | None, context: str | None, agent: str) -> Any:
     return made
 
 
+def namespace(kubeconfig: str | None, context: str | None) -> str:
+    """The namespace of a context, ``default`` where it names none; see :func:`vnpu.kube.connect`.
+
+    Raises:
+        ConfigError: there is no kubeconfig, or not that context in it.
+    """
+    from kubernetes import config  # noqa: PLC0415 - takes time and memory
+
+    try:
+        contexts, active = cast("Any", config).list_kube_config_contexts(config_file=kubeconfig)
+        found = active if context is None else next(one for one in contexts if one["name"] == context)
+        return str(found["context"].get("namespace") or "default")
+    except Exception as error:  # the same
+        where = kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
+        raise ConfigError(where, str(error) or f"no context {context}", "a kubeconfig with that context") from error
+
+
 @contextmanager
 def translated(what: str) -> Iterator[None]:
     """Turn the errors of the client and of what is below it into ours."""

@@ -74,8 +74,8 @@ def certificates(case: Case) -> Iterator[Finding]:
         chain = read_certificates(_data(secret, SERVING_CERTIFICATE))
         if not chain:
             yield NO_SECRET.at(subject, "it is not there" if secret is None else f"{SERVING_CERTIFICATE} holds none")
-            continue
-        yield from _served(case, subject, name, chain[0], service)
+        else:
+            yield from _served(case, subject, name, chain[0], service)
         known = read_authorities(_data(secret, BUNDLE))
         for configuration in (*case.mutating, *case.validating):
             yield from _published(configuration, chain, known if program.option("secret") else ())
@@ -103,7 +103,7 @@ def _published(
         name = str(webhook.get("name"))
         if not bundle:
             without.append(name)
-        elif not any(authority.signed(one) for authority in bundle for one in chain):
+        elif chain and not any(authority.signed(one) for authority in bundle for one in chain):
             foreign.append(name)
         elif any(one not in bundle for one in known):
             behind.append(name)

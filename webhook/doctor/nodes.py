@@ -12,7 +12,7 @@ from vnpu.chips import ResourceKind
 from vnpu.errors import AnnotationError, few, shown
 from webhook.doctor.finding import Fault, Severity
 from webhook.doctor.programs import Role, programs
-from webhook.doctor.snapshot import dig, items, moment
+from webhook.doctor.snapshot import dig, items, moment, span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -227,9 +227,9 @@ def handshakes(case: Case) -> Iterator[Finding]:
                 continue
             age = _age(document, key, last.time, case.snapshot.now)
             if last.side is Side.REQUESTING and age > _ANSWERED:
-                yield UNANSWERED.at(f"Node {node.name}", f"{key} is {shown(annotations[key])}, {_told(age)} ago")
+                yield UNANSWERED.at(f"Node {node.name}", f"{key} is {shown(annotations[key])}, {span(age)} ago")
             elif age > _STALE:
-                yield STALE.at(f"Node {node.name}", f"{key} is {shown(annotations[key])}, {_told(age)} ago")
+                yield STALE.at(f"Node {node.name}", f"{key} is {shown(annotations[key])}, {span(age)} ago")
 
 
 def _age(document: Object, annotation: str, written: datetime, now: datetime) -> timedelta:
@@ -257,14 +257,5 @@ def locks(case: Case) -> Iterator[Finding]:
             continue
         if found.expired(case.snapshot.now):
             owner = f"pod {found.namespace}/{found.pod}" if found.pod else "a pod that it does not name"
-            age = _told(case.snapshot.now - found.time)
+            age = span(case.snapshot.now - found.time)
             yield OLD_LOCK.at(subject, f"{owner} has held the node lock for {age}", node=node.name)
-
-
-def _told(age: timedelta) -> str:
-    """A span of time in the largest unit that leaves a whole number of at least two."""
-    seconds = int(age.total_seconds())
-    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds // length} {unit}"
-    return f"{seconds} seconds"

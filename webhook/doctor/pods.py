@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from vnpu import names
@@ -13,13 +13,12 @@ from vnpu.containers import ContainerKind, containers, resources
 from vnpu.errors import FieldError, InputError, few, shown
 from vnpu.mode import Mode
 from webhook.doctor.finding import Fault, Severity
-from webhook.doctor.snapshot import dig, items, label, moment
+from webhook.doctor.snapshot import dig, items, label, moment, span, unix
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from vnpu.containers import Container
-    from vnpu.kube import Object
     from webhook.doctor.case import Case
     from webhook.doctor.finding import Finding
 
@@ -80,10 +79,9 @@ def binding(case: Case) -> Iterator[Finding]:
         if phase == names.BIND_PHASE_FAILED:
             yield FAILED.at(label(pod), f"{names.BIND_PHASE} is {phase}", node=node)
         elif phase == names.BIND_PHASE_ALLOCATING:
-            since = _since(annotations.get(names.BIND_TIME), pod)
+            since = unix(annotations.get(names.BIND_TIME)) or moment(dig(pod, "metadata", "creationTimestamp"))
             if since is not None and case.snapshot.now - since > _LONG:
-                minutes = int((case.snapshot.now - since).total_seconds()) // 60
-                seen = f"{names.BIND_PHASE} has been {phase} for {minutes} minutes on node {node}"
+                seen = f"{names.BIND_PHASE} has been {phase} for {span(case.snapshot.now - since)} on node {node}"
                 yield STUCK.at(label(pod), seen, node=node, pod=pod["metadata"]["name"])
 
 
@@ -150,9 +148,3 @@ def _needs_hook(case: Case, container: Container) -> bool:
 
 def _env(container: Container) -> set[Any]:
     return {entry.get("name") for entry in items(container.raw.get("env"))}
-
-
-def _since(text: Any, pod: Object) -> datetime | None:
-    if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < len("99999999999"):
-        return datetime.fromtimestamp(int(text), UTC)
-    return moment(dig(pod, "metadata", "creationTimestamp"))

@@ -11,11 +11,14 @@ from vnpu.kube import NODES, PODS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import timedelta
 
     from vnpu.kube import Object, Resource
 
 PUBLIC_PARTS: Final = ("tls.crt", "ca.crt")
 """What is kept of a Secret: certificates. Keys are dropped where they are read."""
+_LONGEST_UNIX: Final = 11
+"""Digits: until the year 5138."""
 
 
 class UnseenError(VnpuError):
@@ -30,6 +33,9 @@ class UnseenError(VnpuError):
         super().__init__(what, why)
         self.what = what
         self.why = why
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.why}"
 
 
 class UnusableError(UnseenError):
@@ -136,6 +142,21 @@ def moment(text: Any) -> datetime | None:
     except ValueError:
         return None
     return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
+
+
+def unix(text: Any) -> datetime | None:
+    """The time that unix seconds in a text mean, None where it is no such text."""
+    plain = isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= _LONGEST_UNIX
+    return datetime.fromtimestamp(int(text), UTC) if plain else None
+
+
+def span(age: timedelta) -> str:
+    """A span of time in the largest unit that leaves a whole number of at least two."""
+    seconds = int(age.total_seconds())
+    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds // length} {unit}"
+    return f"{seconds} seconds"
 
 
 def without_keys(secret: Object) -> Object:

@@ -1,0 +1,132 @@
+"""``kubectl vnpu``: kubectl finds it as the program ``kubectl-vnpu``; ``python -m webhook.kubectl`` is the same."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from vnpu import terminal
+from vnpu.errors import VnpuError
+from vnpu.kube import EVENTS, PODS, NotFound, Resource, connect, namespace
+from webhook.kubectl import arguments
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from vnpu.fit.table import Section
+    from vnpu.kube import Cluster, Object
+    from webhook.kubectl.view import View
+
+PENDING: Final = 1
+UNUSABLE: Final = 2
+_AGENT: Final = "kubectl-vnpu"
+_POD_GROUPS: Final = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
+_OWN_NODES: Final = ("--nodes", "--card", "--what-if", "--from-cluster", "-h", "--help")
+"""Options of the planner that say which nodes there are."""
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Run the command line; returns its exit code."""
+    try:
+        options = arguments.parse(sys.argv[1:] if given is None else given)
+        match options.command:
+            case "fit":
+                return _fit(options.rest)
+            case "preview" | "doctor":
+                from webhook.__main__ import main as webhook  # noqa: PLC0415 - each command loads what it needs
+
+                return webhook([options.command, *options.rest])
+            case "top":
+                return _top(options)
+            case _:
+                return _explain(options)
+    except VnpuError as error:
+        terminal.complain(f"error: {error}")
+        return UNUSABLE
+
+
+def _fit(rest: list[str]) -> int:
+    from vnpu.fit.__main__ import main as fit  # noqa: PLC0415 - the same
+
+    names_nodes = any(one.partition("=")[0] in _OWN_NODES for one in rest)
+    return fit(rest if names_nodes else [*rest, "--from-cluster"])
+
+
+def _top(options: argparse.Namespace) -> int:
+    from webhook.kubectl import top  # noqa: PLC0415 - the same
+
+    cluster = connect(kubeconfig=options.kubeconfig, context=options.context, agent=_AGENT)
+    try:
+        view = _view(cluster, options)
+    finally:
+        cluster.close()
+    if options.what == "pods":
+        _write(top.pods(view, options.namespace), top.pods_json(view, options.namespace), options.output)
+    else:
+        _write(top.nodes(view), top.nodes_json(view), options.output)
+    return 0
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from webhook.kubectl import explain  # noqa: PLC0415 - the same
+
+    place = options.namespace or namespace(kubeconfig=options.kubeconfig, context=options.context)
+    cluster = connect(kubeconfig=options.kubeconfig, context=options.context, agent=_AGENT)
+    try:
+        try:
+            pod = cluster.get(PODS, options.pod, place)
+        except NotFound as error:
+            why = explain.absent(options.pod, cluster.list(EVENTS, place).items)
+            if not why:
+                raise
+            terminal.complain(f"error: {error.message}: {why}")
+            return PENDING
+        around = explain.Around(_events(cluster, pod), _group(cluster, pod, explain.GROUP))
+        found = explain.explain(pod, _view(cluster, options), around)
+    finally:
+        cluster.close()
+    _write(found.sections)
+    return PENDING if pod.get("status", {}).get("phase") == "Pending" else 0
+
+
+def _events(cluster: Cluster, pod: Object) -> list[Object]:
+    metadata = pod["metadata"]
+    found = cluster.list(EVENTS, metadata["namespace"], field_selector=f"involvedObject.name={metadata['name']}")
+    return [one for one in found.items if one["involvedObject"].get("uid") in (None, metadata["uid"])]
+
+
+def _group(cluster: Cluster, pod: Object, annotation: str) -> Object | None:
+    name = (pod["metadata"].get("annotations") or {}).get(annotation)
+    if name is None:
+        return None
+    with suppress(NotFound):
+        return cluster.get(_POD_GROUPS, name, pod["metadata"]["namespace"])
+    return None
+
+
+def _view(cluster: Cluster, options: argparse.Namespace) -> View:
+    from webhook.doctor import gather  # noqa: PLC0415 - the same
+    from webhook.kubectl.view import view  # noqa: PLC0415 - the same
+
+    found = view(gather.take(cluster), options.config, options.device_config)
+    for note in found.notes:
+        terminal.complain(f"note: {note}")
+    return found
+
+
+def _write(sections: Sequence[Section], document: Any = None, output: str = "table") -> None:
+    from vnpu.fit import render  # noqa: PLC0415 - the same
+    from vnpu.fit.table import without_blank_columns  # noqa: PLC0415 - the same
+
+    with terminal.output() as stream:
+        if output == "json":
+            stream.write(json.dumps(document, indent=2) + "\n")
+        else:
+            render.show([without_blank_columns(one) for one in sections if one.rows], stream)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
