@@ -21,7 +21,6 @@ from vnpu import names
 from vnpu.admission.settings import DevicePlugin
 from vnpu.allocation import binding_annotations
 from vnpu.annotations import lock as locks
-from vnpu.annotations import ticket as tickets
 from vnpu.errors import AnnotationError, FieldError, VnpuError
 from vnpu.fit.answers import NodeRefusal
 from vnpu.kube import Conflict, KubeError, NotFound
@@ -111,9 +110,9 @@ class Binder:
         if assumed is None or assumed.stage is not Stage.HELD:
             return
         pod = assumed.pod
-        ticket = tickets.decode(pod.ticket) if pod.ticket else None
+        ticket = self._state.unsettled(pod.node)
         document: Mapping[str, Any] | None
-        if ticket is not None and ticket == self._state.unsettled(pod.node):
+        if ticket is not None and pod.ticket == str(ticket):
             document = yield from turns.fate(ticket, self._clock, self._clock.seconds() + PATIENCE_S)
             self._state.settle(pod.node, ticket)
         else:

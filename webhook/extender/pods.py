@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from vnpu import ledger, names
+from vnpu.annotations import fields
 from vnpu.containers import containers_or_faults, resources
-from vnpu.errors import InputError
+from vnpu.errors import AnnotationError, InputError
+from vnpu.objects import annotation_path, annotations_of, mapping_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -103,19 +105,31 @@ def read(document: Mapping[str, Any], chips: ChipTable) -> Pod | None:
 
 
 def reduce(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of a Pod that decide what it asks for, what it holds and where it is."""
-    metadata, spec = document["metadata"], document["spec"]
-    annotations = metadata.get("annotations") or {}
+    """The parts of a Pod that decide what it asks for, what it holds and where it is.
+
+    Raises:
+        InputError: this is no Pod object. What is no container is kept, for whoever reads containers to tell.
+    """
+    metadata, spec, annotations = (
+        mapping_at(document, "metadata"),
+        mapping_at(document, "spec"),
+        annotations_of(document),
+    )
     return {
         "metadata": {name: metadata.get(name, "") for name in _METADATA}
         | {"annotations": {name: value for name, value in annotations.items() if name.startswith(_OWN_PREFIXES)}},
-        "spec": {
-            section: [{name: one[name] for name in _CONTAINER if name in one} for one in spec.get(section) or ()]
-            for section in ("initContainers", "containers")
-        }
+        "spec": {section: _containers(spec.get(section)) for section in ("initContainers", "containers")}
         | {"nodeName": spec.get("nodeName") or ""},
-        "status": {"phase": (document.get("status") or {}).get("phase", "")},
+        "status": {"phase": mapping_at(document, "status").get("phase", "")},
     }
+
+
+def _containers(entries: Any) -> Any:
+    if not isinstance(entries, list):
+        return entries
+    return [
+        {name: one[name] for name in _CONTAINER if name in one} if isinstance(one, dict) else one for one in entries
+    ]
 
 
 def bound(document: Mapping[str, Any], node: str, annotations: Mapping[str, str]) -> dict[str, Any]:
@@ -137,8 +151,16 @@ def _unserved(reduced: Mapping[str, Any], held: list[Chip]) -> Unserved | None:
     texts = tuple(annotations.get(names.allocated(chip.common_word), "") for chip in held)
     templates = tuple(annotations.get(names.runtime_info(chip.common_word), "") for chip in held)
     manner = annotations.get(names.MODE, ""), annotations.get(names.SHARE, "")
-    since = annotations.get(names.BIND_TIME, "")
-    return Unserved((*texts, *templates, *manner), sum(_waiting(texts)) == 1, int(since) if since.isdecimal() else 0)
+    since = _seconds(annotations.get(names.BIND_TIME, ""))
+    return Unserved((*texts, *templates, *manner), sum(_waiting(texts)) == 1, since)
+
+
+def _seconds(text: str) -> int:
+    """The unix seconds in an annotation that anybody may have written, 0 where there are none."""
+    try:
+        return fields.number(text, annotation_path(names.BIND_TIME))
+    except AnnotationError:
+        return 0
 
 
 def _waiting(texts: tuple[str, ...]) -> Iterator[bool]:

@@ -82,8 +82,8 @@ def read_order(body: bytes) -> Order:
     values = []
     for name in ("podNamespace", "podName", "podUID", "node"):
         value = fields.get(name.lower())
-        if not isinstance(value, str) or not value:
-            raise InputError(name, value, "a text is expected")
+        if not isinstance(value, str) or not value or not value.isascii():
+            raise InputError(name, value, "a name is expected, in ASCII")
         values.append(value)
     return Order(*values)
 

@@ -137,6 +137,18 @@ class TestBind:
         with pytest.raises(BindError, match="gone"):
             case.bind(order._replace(uid="another"))
 
+    def test_a_ticket_that_somebody_wrote_over_is_none(self, case: Case) -> None:
+        order = case.pod()
+        case.bind(order, by=1)
+        case.world.update(PODS, case.stored(order), {"metadata": {"annotations": {names.BIND_TICKET: "mine"}}})
+        case.bind(order)
+        case.bind(order)
+        assert case.assumed() == 1
+        case.run(case.world.extenders[0].binder.review(order.uid), {})
+        case.world.store.delete(Target(PODS, "team", order.name), {})
+        case.run(case.world.extenders[0].binder.review(order.uid), {})
+        assert not case.assumed()
+
     def test_what_does_not_fit_is_told_with_what_is_missing(self, case: Case) -> None:
         for index in range(2):
             case.bind(case.pod(f"whole{index}", 65536, 100))

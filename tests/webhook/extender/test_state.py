@@ -205,3 +205,15 @@ def test_pods_that_wait_for_the_device_plugin(state: State) -> None:
     state.put_pod(pod(node="n0", text=entry("n0-0"), phase="Running"))
     assert not list(state.unserved("n0"))
     assert state.silent(101) == set()
+
+
+@pytest.mark.parametrize("written", ["9" * 5000, "٣", "-1", "soon", ""])
+def test_a_time_that_is_none_is_long_ago(state: State, written: str) -> None:
+    document = objects.pod(node="n0", text=entry("n0-0"), phase="Pending")
+    marks = {names.BIND_PHASE: names.BIND_PHASE_ALLOCATING, names.BIND_TIME: written}
+    document["metadata"]["annotations"] |= marks
+    document["metadata"]["resourceVersion"] = "7"
+    found = pods.read(document, DEFAULT_CHIPS)
+    assert found is not None
+    state.put_pod(found)
+    assert state.silent(1) == {"n0"}

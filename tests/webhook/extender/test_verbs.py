@@ -93,6 +93,18 @@ class TestFilter:
         answer = verbs.filter_nodes(plain, ("a",), state_of(node("a")), OURS, NOW)
         assert "none asks for an NPU" in answer.refused["a"]
 
+    @pytest.mark.parametrize(
+        ("section", "field", "odd"),
+        [("metadata", "annotations", "x"), ("spec", "containers", 5), ("spec", "containers", [None])],
+    )
+    def test_what_is_no_pod_fits_nowhere(self, section: str, field: str, odd: Any) -> None:
+        document = asking()
+        document[section][field] = odd
+        state = state_of(node("a"))
+        answer = verbs.filter_nodes(document, ("a",), state, OURS, NOW)
+        assert field in answer.refused["a"]
+        assert verbs.scores(document, ("a",), state, OURS) == {"a": 0}
+
     @pytest.mark.parametrize(("settings", "lock", "silent"), [(OURS, "", True), (HAMIS, "", False), (HAMIS, "x", True)])
     def test_a_device_plugin_that_does_not_answer_is_not_counted_on(
         self, settings: Settings, lock: str, *, silent: bool
@@ -160,7 +172,15 @@ class TestWire:
         with pytest.raises(InputError):
             wire.read_question(body)
 
-    @pytest.mark.parametrize("body", [b"{}", b"1", b'{"podName": "p", "podNamespace": "n", "podUID": "", "node": "a"}'])
+    @pytest.mark.parametrize(
+        "body",
+        [
+            b"{}",
+            b"1",
+            b'{"podName": "p", "podNamespace": "n", "podUID": "", "node": "a"}',
+            b'{"podName": "\\ud800", "podNamespace": "n", "podUID": "u", "node": "a"}',
+        ],
+    )
     def test_what_is_no_order(self, body: bytes) -> None:
         with pytest.raises(InputError):
             wire.read_order(body)
