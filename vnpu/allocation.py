@@ -124,8 +124,8 @@ def container_response(
         host: what there is on the host; only soft containers need it.
 
     Raises:
-        RequestError: no card, a card that this node does not have, or amounts that a container of this mode cannot
-            have.
+        RequestError: no card, a card that stands twice or that this node does not have, or amounts that a container of
+            this mode cannot have.
         InputError: a UID or name that cannot be part of a path.
     """
     path = f"container {container}"
@@ -134,6 +134,8 @@ def container_response(
     for card in cards:
         if card.uuid not in physical_ids:
             raise RequestError(path, card.uuid, "a card of this node is expected")
+    if twice := next((card.uuid for card in cards if sum(one.uuid == card.uuid for one in cards) > 1), None):
+        raise RequestError(path, twice, "a container holds a card once")
     ids = [physical_ids[card.uuid] for card in cards]
     env = {names.ENV_VISIBLE_DEVICES: ",".join(map(str, ids))}
     if mode is Mode.HARD:

@@ -202,13 +202,27 @@ def cards_of(pods: Iterable[Mapping[str, Any]], uid: str, container: str, chip: 
         FieldError: not exactly one pod and container is meant, or its annotations do not tell what is whose.
     """
     pod = _only([pod for pod in pods if mapping_at(pod, "metadata").get("uid") == uid], "metadata.uid", uid)
-    owners = _owners(_asking(pod, ChipTable((chip,))), chip)
-    place = _only([index for index, owner in enumerate(owners) if owner.name == container], "container", container)
-    cards = allocated.read(annotations_of(pod), owners, chip).cards
-    if any(card.container is None for card in cards):
-        path = annotation_path(names.runtime_info(chip.common_word))
-        raise AnnotationError(path, f"{len(cards)} cards", "whose they are is told by device text only")
-    return tuple(card for card in cards if card.container == place)
+    found = [cards for one, cards in cards_by_container(pod, chip) if one.name == container]
+    return _only(found, "container", container)
+
+
+def cards_by_container(pod: Mapping[str, Any], chip: Chip) -> list[tuple[Container, tuple[AllocatedCard, ...]]]:
+    """Each container of a pod with its own cards of a chip, ``()`` where it has none.
+
+    The annotations are read once, so that a pod of many containers takes no more time than its text is long.
+
+    Raises:
+        FieldError: the annotations do not tell what is whose.
+    """
+    asking = _asking(pod, ChipTable((chip,)))
+    cards = allocated.read(annotations_of(pod), _owners(asking, chip), chip).cards
+    found = defaultdict(list)
+    for card in cards:
+        if card.container is None:
+            path = annotation_path(names.runtime_info(chip.common_word))
+            raise AnnotationError(path, f"{len(cards)} cards", "whose they are is told by device text only")
+        found[card.container].append(card)
+    return [(container, tuple(found[place])) for place, (container, _) in enumerate(asking)]
 
 
 def _only(found: Sequence[_T], path: str, value: str) -> _T:

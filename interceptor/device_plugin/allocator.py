@@ -12,7 +12,7 @@ from interceptor.device_plugin.kubelet import KubeletError
 from interceptor.device_plugin.notices import LOGGER
 from vnpu import kube, names
 from vnpu.annotations import lock as node_lock
-from vnpu.errors import AnnotationError, FieldError, VnpuError
+from vnpu.errors import AnnotationError, VnpuError
 from vnpu.objects import annotations_of, mapping_at
 
 if TYPE_CHECKING:
@@ -83,11 +83,37 @@ class Allocator:
             return [card.uuid for card in self._find(chip, count, lock).entry.cards]
         return []
 
+    def settle(self, node: Mapping[str, Any]) -> None:
+        """Take the lock off the node whose pod needs it no more: an end in the middle of a call leaves one behind.
+
+        Args:
+            node: the node, as it was read just now.
+
+        Raises:
+            KubeError: the API server does not tell.
+        """
+        text = annotations_of(node).get(names.NODE_LOCK, "")
+        lock = _owner(text)
+        if lock is None or not lock.pod or not self._turn.acquire(blocking=False):
+            return
+        try:
+            pod = self._of_lock(lock)
+            if pod is None:
+                pod = {"metadata": {"namespace": lock.namespace, "name": lock.pod}}
+            elif not lookup.is_settled(pod, self._node):
+                return
+            if lookup.is_given_up(pod, self._node):
+                self._mark(pod)
+            LOGGER.warning("%s needs the node lock no more", _label(pod))
+            self._release(text, lock, pod)
+        finally:
+            self._turn.release()
+
     def _serve(self, chip: Chip, count: int) -> ContainerResponse:
         try:
             text, lock = self._lock()
-        except VnpuError as error:
-            raise AllocateError(f"the node object cannot be read: {error}") from error
+        except Exception as error:
+            raise AllocateError(f"the node object cannot be read: {_reason(error)}") from error
         try:
             found = self._find(chip, count, lock)
         except _OfPodError as error:
@@ -97,39 +123,46 @@ class Allocator:
             self._say(error.pods, str(error))
             self._release(text, lock, None)
             raise AllocateError(str(error)) from error
-        except VnpuError as error:
-            raise AllocateError(f"the pods of this node cannot be read: {error}") from error
+        except Exception as error:
+            why = f"the pods of this node cannot be read: {_reason(error)}"
+            self._say([], why)
+            self._release(text, lock, None)
+            raise AllocateError(why) from error
         try:
             response = self._give(found)
-        except (VnpuError, OSError) as error:
-            self._refuse(found.pod, text, lock, str(error))
-            raise AllocateError(str(error)) from error
+        except Exception as error:
+            why = _reason(error)
+            self._refuse(found.pod, text, lock, why)
+            raise AllocateError(why) from error
         if found.last:
             self._release(text, lock, found.pod)
-        LOGGER.info("%s, container %s: served with %s", _label(found.pod), found.entry.container, dict(response.env))
+        LOGGER.info(
+            "%s, container %s: served with %s", _label(found.pod), found.entry.container.name, dict(response.env)
+        )
         return response
 
     def _lock(self) -> tuple[str, NodeLock | None]:
         """The lock on the node as it stands there, and what it means; one that cannot be read names nobody."""
         node = self._cluster.get(kube.NODES, self._node)
         text = annotations_of(node).get(names.NODE_LOCK, "")
-        try:
-            return text, node_lock.decode(text) if text else None
-        except AnnotationError as error:
-            LOGGER.warning("%s: %s", names.NODE_LOCK, error)
-            return text, None
+        return text, _owner(text)
+
+    def _of_lock(self, lock: NodeLock) -> Mapping[str, Any] | None:
+        """The pod that a lock names, None where there is none."""
+        with suppress(kube.NotFound):
+            return self._cluster.get(kube.PODS, lock.pod, lock.namespace)
+        return None
 
     def _find(self, chip: Chip, count: int, lock: NodeLock | None) -> Found:
         shown = self._shown()
-        if lock is not None and lock.pod:
-            with suppress(kube.NotFound):
-                pod = self._cluster.get(kube.PODS, lock.pod, lock.namespace)
-                try:
-                    found = lookup.of_owner(pod, self._node, chip, count, self._chips, shown)
-                except FieldError as error:
-                    raise _OfPodError(pod, error) from error
-                if found is not None:
-                    return found
+        pod = self._of_lock(lock) if lock is not None and lock.pod else None
+        if pod is not None:
+            try:
+                found = lookup.of_owner(pod, self._node, chip, count, self._chips, shown)
+            except Exception as error:
+                raise _OfPodError(pod, _reason(error)) from error
+            if found is not None:
+                return found
         selector = f"spec.nodeName={self._node},status.phase=Pending"
         pods = self._cluster.list(kube.PODS, field_selector=selector).items
         # kubelet never asks again for a pod that was refused, and needs a moment to say that it failed.
@@ -153,10 +186,10 @@ class Allocator:
             OSError: the host's file system refuses.
         """
         metadata, entry = found.pod["metadata"], found.entry
-        host = self._host.paths(metadata["uid"], entry.container)
+        host = self._host.paths(metadata["uid"], entry.container.name)
         response, quota = answer.respond(found.pod, entry.container, entry.cards, entry.chip, self._inventory(), host)
         if quota:
-            self._host.prepare(metadata["uid"], entry.container, quota)
+            self._host.prepare(metadata["uid"], entry.container.name, quota)
         key = names.to_allocate(entry.chip.common_word)
         text = annotations_of(found.pod)[key]
         change = report.served(key, text, entry.slot, metadata["uid"], last=found.last)
@@ -164,16 +197,16 @@ class Allocator:
         return response
 
     def _refuse(self, pod: Mapping[str, Any], text: str, lock: NodeLock | None, why: str) -> None:
-        metadata = pod["metadata"]
-        self._refused.add(metadata["uid"])
+        self._refused.add(pod["metadata"]["uid"])
         self._say([pod], why)
-        self._try(
-            "mark it as failed",
-            lambda: self._cluster.patch(
-                kube.PODS, metadata["name"], report.failed(metadata["uid"]), metadata["namespace"], kind="merge"
-            ),
-        )
+        self._mark(pod)
         self._release(text, lock, pod)
+
+    def _mark(self, pod: Mapping[str, Any]) -> None:
+        metadata = pod["metadata"]
+        change = report.failed(metadata["uid"])
+        patch = partial(self._cluster.patch, kube.PODS, metadata["name"], change, metadata["namespace"], kind="merge")
+        self._try("mark it as failed", patch)
 
     def _release(self, text: str, lock: NodeLock | None, pod: Mapping[str, Any] | None) -> None:
         """Take the lock off the node, if it is this pod's, or nobody's in particular."""
@@ -199,16 +232,32 @@ class Allocator:
         """Do what is right, but must not hide why it had to be done."""
         try:
             call()
-        except kube.KubeError as error:
-            LOGGER.warning("cannot %s: %s", what, error)
+        except Exception as error:  # noqa: BLE001 - the next step of a refusal must still be done
+            LOGGER.warning("cannot %s: %s", what, _reason(error))
 
 
 class _OfPodError(VnpuError):
     """The pod is known, and what it gets cannot be told."""
 
-    def __init__(self, pod: Mapping[str, Any], error: FieldError) -> None:
-        super().__init__(str(error))
+    def __init__(self, pod: Mapping[str, Any], why: str) -> None:
+        super().__init__(why)
         self.pod = pod
+
+
+def _reason(error: Exception) -> str:
+    """What kubelet and the pod hear; of what nobody foresaw, the log has the traceback."""
+    if isinstance(error, (VnpuError, OSError)):
+        return str(error)
+    LOGGER.error("a fault of this program", exc_info=error)
+    return f"a fault of the device plugin, told in its log: {type(error).__name__}: {error}"
+
+
+def _owner(text: str) -> NodeLock | None:
+    try:
+        return node_lock.decode(text) if text else None
+    except AnnotationError as error:
+        LOGGER.warning("%s: %s", names.NODE_LOCK, error)
+        return None
 
 
 def _label(pod: Mapping[str, Any]) -> str:

@@ -9,8 +9,7 @@ from interceptor import quota
 from vnpu import names
 from vnpu.admission.settings import Share
 from vnpu.allocation import ContainerResponse, HostPaths, container_response
-from vnpu.containers import Container, containers
-from vnpu.errors import InputError, RequestError
+from vnpu.errors import RequestError
 from vnpu.mode import Mode
 from vnpu.objects import annotations_of, mapping_at
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from interceptor.device_plugin.inventory import Inventory
     from vnpu.annotations.allocated import AllocatedCard
     from vnpu.chips import Chip
+    from vnpu.containers import Container
 
 
 def mode_of(pod: Mapping[str, Any], cards: Sequence[AllocatedCard], chip: Chip) -> Mode:
@@ -50,18 +50,6 @@ def is_ceiling(pod: Mapping[str, Any], container: Container) -> bool:
     )
 
 
-def container_named(pod: Mapping[str, Any], name: str) -> Container:
-    """The container of that name.
-
-    Raises:
-        InputError: the pod has none.
-    """
-    for container in containers(pod):
-        if container.name == name:
-            return container
-    raise InputError("spec.containers", name, "the name of a container of the pod is expected")
-
-
 def quota_text(cards: Sequence[AllocatedCard], *, ceiling: bool) -> str:
     """The quota file of a soft container, which the limiter believes before the environment.
 
@@ -80,7 +68,7 @@ def quota_text(cards: Sequence[AllocatedCard], *, ceiling: bool) -> str:
 
 def respond(
     pod: Mapping[str, Any],
-    container: str,
+    container: Container,
     cards: Sequence[AllocatedCard],
     chip: Chip,
     inventory: Inventory,
@@ -90,7 +78,7 @@ def respond(
 
     Args:
         pod: the Pod as JSON.
-        container: the container's name.
+        container: one of its containers.
         cards: the container's own cards.
         chip: what they are.
         inventory: what this node offers now.
@@ -99,7 +87,7 @@ def respond(
     Raises:
         FieldError: this node cannot give what was booked; the message says why.
     """
-    path = f"container {container}"
+    path = f"container {container.name}"
     for card in cards:
         offered = inventory.card(card.uuid)
         if offered is not None and offered.fault:
@@ -110,11 +98,12 @@ def respond(
         if not inventory.soft:
             why = inventory.refused or "its configuration says so"
             raise RequestError(path, mode.value, f"no soft slice may live on this node: {why}")
-        text = quota_text(cards, ceiling=is_ceiling(pod, container_named(pod, container)))
+        text = quota_text(cards, ceiling=is_ceiling(pod, container))
     else:
         _check_hard(cards, chip, path)
     uid = mapping_at(pod, "metadata").get("uid", "")
-    return container_response(cards, inventory.physical_ids, mode, pod_uid=uid, container=container, host=host), text
+    response = container_response(cards, inventory.physical_ids, mode, pod_uid=uid, container=container.name, host=host)
+    return response, text
 
 
 def _check_hard(cards: Sequence[AllocatedCard], chip: Chip, path: str) -> None:

@@ -14,12 +14,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from interceptor.device_plugin.answer import container_named, is_ceiling, mode_of
+from interceptor.device_plugin.answer import is_ceiling, mode_of
 from vnpu import names, quantity
 from vnpu.annotations import devices
 from vnpu.containers import containers, resources
 from vnpu.errors import ABSENT, AnnotationError, FieldError, InputError, QuantityError, VnpuError, few
-from vnpu.holdings import cards_of
+from vnpu.holdings import cards_by_container
 from vnpu.objects import annotation_path, annotations_of, mapping_at
 
 if TYPE_CHECKING:
@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 
     from vnpu.annotations.allocated import AllocatedCard
     from vnpu.chips import Chip, ChipTable
+    from vnpu.containers import Container
 
 _PENDING: Final = "Pending"
+_FAILED: Final = "Failed"
+_SETTLED: Final = (names.BIND_PHASE_SUCCESS, names.BIND_PHASE_FAILED)
 
 
 class Shown(NamedTuple):
@@ -47,13 +50,13 @@ class Entry:
     Attributes:
         chip: the chip.
         slot: its place in the device text.
-        container: the container's name.
+        container: whose it is.
         cards: its cards.
     """
 
     chip: Chip
     slot: int
-    container: str
+    container: Container
     cards: tuple[AllocatedCard, ...]
 
 
@@ -102,18 +105,21 @@ def unserved(pod: Mapping[str, Any], chips: Iterable[Chip], shown: Collection[Sh
         if not asking and names.to_allocate(chip.common_word) not in annotations:
             continue
         waiting = _waiting(pod, annotations, chip)
-        found += (entry for entry in waiting if _shown(pod, entry.container, chip) not in shown)
+        found += (entry for entry in waiting if _shown(pod, entry.container.name, chip) not in shown)
     return found
 
 
 def _waiting(pod: Mapping[str, Any], annotations: Mapping[str, Any], chip: Chip) -> Iterator[Entry]:
     word = chip.common_word
     whole, rest = (_slots(annotations, name) for name in (names.allocated(word), names.to_allocate(word)))
-    uid = mapping_at(pod, "metadata").get("uid", ABSENT)
-    owners = [(one.name, cards) for one in containers(pod) if (cards := cards_of([pod], uid, one.name, chip))]
+    owners = [(container, cards) for container, cards in cards_by_container(pod, chip) if cards]
     filled = [index for index, slot in enumerate(whole) if slot]
+    if len(filled) != len(owners):
+        path = annotation_path(names.allocated(word))
+        held = f"{len(owners)} containers hold cards, and {len(filled)} slots name some"
+        raise AnnotationError(path, annotations[names.allocated(word)], held)
     # Both orders are that of the containers, whichever form the text has.
-    for index, (name, cards) in zip(filled, owners, strict=True):
+    for index, (container, cards) in zip(filled, owners, strict=True):
         left = rest[index] if index < len(rest) else ()
         if left and left != whole[index]:
             path = annotation_path(names.to_allocate(word))
@@ -121,7 +127,7 @@ def _waiting(pod: Mapping[str, Any], annotations: Mapping[str, Any], chip: Chip)
                 path, annotations[names.to_allocate(word)], "it tells other cards than what is booked"
             )
         if left:
-            yield Entry(chip, index, name, cards)
+            yield Entry(chip, index, container, cards)
 
 
 def _slots(annotations: Mapping[str, Any], name: str) -> tuple[devices.Slot, ...]:
@@ -131,7 +137,7 @@ def _slots(annotations: Mapping[str, Any], name: str) -> tuple[devices.Slot, ...
     return devices.decode(annotations[name], path)
 
 
-def _asked(container: Any, chip: Chip) -> int:
+def _asked(container: Container, chip: Chip) -> int:
     """Cards of the chip that a container asks for; what cannot be read counts as one."""
     for named in resources(container):
         if isinstance(named, InputError):
@@ -154,6 +160,18 @@ def is_here(pod: Mapping[str, Any], node: str) -> bool:
     return (
         mapping_at(pod, "spec").get("nodeName") == node and mapping_at(pod, "status").get("phase", _PENDING) == _PENDING
     )
+
+
+def is_settled(pod: Mapping[str, Any], node: str) -> bool:
+    """Whether a pod whose lock stands on this node needs it no more: it got all or was refused, or lives elsewhere."""
+    bound = mapping_at(pod, "spec").get("nodeName", "")
+    return bool(bound) and (not is_here(pod, node) or annotations_of(pod).get(names.BIND_PHASE) in _SETTLED)
+
+
+def is_given_up(pod: Mapping[str, Any], node: str) -> bool:
+    """Whether kubelet on this node gave up a pod that still stands as one that is to be served."""
+    here = mapping_at(pod, "spec").get("nodeName") == node and mapping_at(pod, "status").get("phase") == _FAILED
+    return here and annotations_of(pod).get(names.BIND_PHASE) == names.BIND_PHASE_ALLOCATING
 
 
 def of_owner(
@@ -231,8 +249,7 @@ def _next(entries: Sequence[Entry], pod: Mapping[str, Any], chip: Chip, count: i
 def _share(pod: Mapping[str, Any], entry: Entry) -> Any:
     """All that decides what the container of an entry gets, to be compared."""
     cards = tuple((card.uuid, card.memory_mib, card.core, card.template) for card in entry.cards)
-    container = container_named(pod, entry.container)
-    return entry.chip.common_word, cards, mode_of(pod, entry.cards, entry.chip), is_ceiling(pod, container)
+    return entry.chip.common_word, cards, mode_of(pod, entry.cards, entry.chip), is_ceiling(pod, entry.container)
 
 
 def _may_ask(pod: Mapping[str, Any], chip: Chip, count: int, shown: Collection[Shown]) -> bool:

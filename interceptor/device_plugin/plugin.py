@@ -256,6 +256,7 @@ class Plugin:
             self._take_cordon(annotations_of(node))
             self._write(node)
             self._write_events(node)
+            self._allocator.settle(node)
         except kube.Unreachable:
             self._unpublished.tell("NodeObjectNotWritten", "the API server does not answer")
         except VnpuError as error:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from interceptor.device_plugin.answer import mode_of
-from vnpu.containers import containers
-from vnpu.holdings import cards_of
+from interceptor.quota import CARDS
+from vnpu.errors import InputError
+from vnpu.holdings import cards_by_container
 from vnpu.mode import Mode
 from vnpu.names import allocated, runtime_info
 from vnpu.objects import annotations_of, mapping_at
@@ -15,7 +16,9 @@ from vnpu.objects import annotations_of, mapping_at
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from vnpu.chips import ChipTable
+    from vnpu.annotations.allocated import AllocatedCard
+    from vnpu.chips import Chip, ChipTable
+    from vnpu.containers import Container
 
 _MIB: Final = 1 << 20
 _FINISHED: Final = ("Succeeded", "Failed")
@@ -75,8 +78,13 @@ def tenants(pod: Mapping[str, Any], chips: ChipTable) -> list[Tenant]:
     if mapping_at(pod, "status").get("phase") in _FINISHED:
         return []
     slices: dict[str, list[Slice]] = {}
-    for container, found in _slices(pod, chips):
-        slices.setdefault(container, []).append(found)
+    for container, card, chip in _soft_cards(pod, chips):
+        memory = (card.memory_mib or chip.memory_allocatable_mib) * _MIB
+        mine = slices.setdefault(container.name, [])
+        mine.append(Slice(card.uuid, chip.common_word, len(mine), memory, card.core))
+    for name, mine in slices.items():
+        if len(mine) > CARDS:
+            raise InputError(f"container {name}", len(mine), f"at most {CARDS} cards are allowed")
     metadata = mapping_at(pod, "metadata")
     runtime_ids = dict(_runtime_ids(pod))
     return [
@@ -92,19 +100,14 @@ def tenants(pod: Mapping[str, Any], chips: ChipTable) -> list[Tenant]:
     ]
 
 
-def _slices(pod: Mapping[str, Any], chips: ChipTable) -> Iterator[tuple[str, Slice]]:
+def _soft_cards(pod: Mapping[str, Any], chips: ChipTable) -> Iterator[tuple[Container, AllocatedCard, Chip]]:
     annotations = annotations_of(pod)
-    uid = mapping_at(pod, "metadata").get("uid", "")
     for chip in chips:
         if allocated(chip.common_word) not in annotations and runtime_info(chip.common_word) not in annotations:
             continue
-        for container in containers(pod):
-            cards = cards_of([pod], uid, container.name, chip)
-            if not cards or mode_of(pod, cards, chip) is not Mode.SOFT:
-                continue
-            for index, card in enumerate(cards):
-                memory = (card.memory_mib or chip.memory_allocatable_mib) * _MIB
-                yield container.name, Slice(card.uuid, chip.common_word, index, memory, card.core)
+        for container, cards in cards_by_container(pod, chip):
+            if cards and mode_of(pod, cards, chip) is Mode.SOFT:
+                yield from ((container, card, chip) for card in cards)
 
 
 def _runtime_ids(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

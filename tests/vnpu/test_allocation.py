@@ -196,6 +196,7 @@ def test_a_hard_container_gets_its_template_and_no_mounts() -> None:
         ((soft_card("U0"), soft_card("U1", 4096)), "the same memory and core"),
         ((soft_card("U0"), soft_card("U1", core=10)), "the same memory and core"),
         ((soft_card("U0", core=101),), "at most 100 percent"),
+        ((soft_card("U0"), soft_card("U0")), "a card once"),
     ],
 )
 def test_a_soft_container_is_never_answered_without_its_quota(cards: tuple[AllocatedCard, ...], reason: str) -> None:

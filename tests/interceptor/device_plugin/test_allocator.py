@@ -17,6 +17,7 @@ from tests.support.api_stand_in import Fault
 from tests.support.device_plugin import B3, asking, device, inventory, waiting
 from tests.support.objects import CHIP
 from vnpu import kube, names
+from vnpu.annotations import allocated
 
 if TYPE_CHECKING:
     from tests.support.device_plugin import Bench
@@ -371,6 +372,126 @@ def test_what_was_booked_meanwhile_by_somebody_else_is_not_given_twice(bench: Be
     bench.api.fail(Fault("PATCH", "/pods/app", act=lambda: bench.put(changed)))
     bench.refused()
     assert bench.left("app") == ";"
+
+
+@pytest.mark.parametrize("step", ["lookup.of_owner", "answer.respond"])
+def test_a_fault_of_ours_is_a_failure_like_any_other_and_its_traceback_is_in_the_log(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, step: str
+) -> None:
+    bench.put(waiting("app", ONE))
+    bench.lock_of("app")
+
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("what nobody foresaw")
+
+    monkeypatch.setattr(f"interceptor.device_plugin.{step}", fail)
+    assert "ZeroDivisionError: what nobody foresaw" in bench.refused()
+    failed(bench, "what nobody foresaw")
+    assert 'raise ZeroDivisionError("what nobody foresaw")' in caplog.text
+
+
+def test_a_fault_of_ours_among_several_pods_is_told_on_the_node(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.put(waiting("app", ONE))
+    bench.lock("2026-08-21T10:00:00Z")
+    monkeypatch.setattr("interceptor.device_plugin.lookup.only", lambda *_: 1 // 0)
+    assert "ZeroDivisionError" in bench.refused()
+    assert bench.locked is None
+    assert [event[:2] for event in bench.events()] == [("Node", "n1")]
+    assert "Traceback" in caplog.text
+
+
+@pytest.mark.parametrize("failing", ["POST", "PATCH"])
+def test_one_step_of_a_refusal_that_fails_keeps_no_other_from_being_done(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    bench.put(waiting("app", f"Unknown,{CHIP},8192,20:;"))
+    bench.lock_of("app")
+    step = {"POST": "event", "PATCH": "patch"}[failing]
+    whole = getattr(bench.allocator._cluster, step)
+
+    def fail(resource: kube.Resource, *rest: object, **options: object) -> object:
+        if resource == kube.PODS:
+            raise ZeroDivisionError
+        return whole(resource, *rest, **options)
+
+    monkeypatch.setattr(bench.allocator._cluster, step, fail)
+    assert "a card of this node is expected" in bench.refused()
+    assert bench.locked is None
+    assert (bench.phase("app") == "failed", len(bench.events())) == ((True, 0) if failing == "POST" else (False, 1))
+
+
+def test_a_card_that_stands_twice_in_a_container_is_not_given(bench: Bench) -> None:
+    bench.put(waiting("app", f"U0,{CHIP},8192,20:U0,{CHIP},8192,20:;", asking(count=2, memory=8192)))
+    bench.lock_of("app")
+    assert "a container holds a card once" in bench.refused(2)
+    failed(bench, "a container holds a card once")
+
+
+def test_a_pod_of_very_many_containers_is_served_in_time_of_its_length(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = 60
+    bench.put(waiting("app", ONE * many, *(asking(f"c{index}") for index in range(many))))
+    reads = []
+    whole = allocated.read
+    monkeypatch.setattr(allocated, "read", lambda *given: reads.append(1) or whole(*given))
+    assert bench.allocate().env[names.ENV_MEMORY] == "8192"
+    assert len(reads) == 1
+
+
+# ---- what an end in the middle of a call leaves behind
+
+
+def settle(bench: Bench) -> None:
+    """As the plugin does each time it reads its node object."""
+    node = bench.api.object(kube.NODES, "n1")
+    assert node is not None
+    bench.allocator.settle(node)
+
+
+@pytest.mark.parametrize(
+    ("node", "phase", "bound", "lock", "marked"),
+    [
+        ("n1", "Pending", "allocating", "there", "allocating"),
+        ("n1", "Pending", "success", "off", "success"),
+        ("n1", "Pending", "failed", "off", "failed"),
+        ("n1", "Running", "success", "off", "success"),
+        ("n1", "Failed", "allocating", "off", "failed"),
+        ("n2", "Pending", "allocating", "off", "allocating"),
+        ("", "Pending", "success", "there", "success"),
+    ],
+)
+def test_the_lock_of_a_pod_that_needs_it_no_more_is_taken_off(
+    bench: Bench, node: str, phase: str, bound: str, lock: str, marked: str
+) -> None:
+    bench.put(waiting("app", ONE, node=node, phase=phase, annotations={names.BIND_PHASE: bound}))
+    bench.lock_of("app")
+    settle(bench)
+    assert ("there" if bench.locked else "off", bench.phase("app")) == (lock, marked)
+
+
+def test_the_lock_of_a_pod_that_is_gone_is_taken_off(bench: Bench) -> None:
+    bench.lock_of("gone")
+    settle(bench)
+    assert bench.locked is None
+
+
+@pytest.mark.parametrize("lock", ["2026-08-21T10:00:00Z", "nonsense"])
+def test_a_lock_that_names_nobody_is_left_to_schedulers(bench: Bench, lock: str) -> None:
+    bench.lock(lock)
+    settle(bench)
+    assert bench.locked == lock
+
+
+def test_the_lock_is_left_to_a_call_that_is_under_way(bench: Bench) -> None:
+    bench.put(waiting("app", ONE))
+    bench.lock_of("app")
+    bench.api.fail(Fault("PATCH", "/nodes/n1", act=lambda: settle(bench)))
+    bench.allocate()
+    assert bench.locked is None
+    assert sum(request.method == "PATCH" and "/nodes/" in request.path for request in bench.api.requests) == 1
 
 
 def test_an_api_server_that_is_away_gives_a_reason(bench: Bench) -> None:

@@ -64,7 +64,7 @@ def test_a_pod_that_waits_alone_gets_all_of_it_in_order(shares: list[str]) -> No
     for place, share in enumerate(shares):
         found = lookup.only(api.values(), NODE, B3, 1, DEFAULT_CHIPS)
         (got,) = found.entry.cards
-        assert (f"{got.uuid},{got.memory_mib}", found.entry.container) == (share, f"c{place}")
+        assert (f"{got.uuid},{got.memory_mib}", found.entry.container.name) == (share, f"c{place}")
         assert found.last == (place == len(shares) - 1)
         take(api, found)
     assert lookup.unserved(api["a"], DEFAULT_CHIPS) == []

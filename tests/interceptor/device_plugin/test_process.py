@@ -6,10 +6,12 @@ import json
 import signal
 from typing import TYPE_CHECKING
 
+import grpc
 import pytest
 
 from interceptor.device_plugin import __main__ as command_line
 from tests.support import native
+from tests.support.api_stand_in import Fault
 from tests.support.containers import eventually
 from tests.support.device_plugin import asking, waiting
 from tests.support.node_object import annotate, annotations, capacity, events
@@ -81,6 +83,28 @@ def test_a_restart_goes_on_where_the_plugin_ended(
         pod = api.object(kube.PODS, "app", "team")
         assert pod is not None
         assert pod["metadata"]["annotations"][names.BIND_PHASE] == "success"
+
+
+def test_a_lock_that_an_end_between_booking_and_answer_left_is_taken_off_by_the_next_start(
+    plugin: PluginProcess, kubelet: Kubelet, api: ApiStandIn
+) -> None:
+    api.put(kube.PODS, waiting("app", ONE))
+    annotate(api, **{names.NODE_LOCK: "2026-08-21T10:00:00Z,team,app"})
+
+    def kill() -> None:
+        assert plugin.process is not None
+        plugin.process.kill()
+
+    with plugin.running():
+        endpoint = kubelet.channel(kubelet.registration())
+        assert eventually(lambda: f"{RESOURCE}-core" in capacity(api))
+        api.fail(Fault("PATCH", "/nodes/n1", act=kill, cut="before"))
+        with pytest.raises(grpc.RpcError):
+            endpoint.allocate([f"{UUIDS[0]}-0"])
+        plugin.end()
+        assert names.NODE_LOCK in annotations(api)
+        plugin.start()
+        assert eventually(lambda: names.NODE_LOCK not in annotations(api))
 
 
 def test_the_drivers_word_of_a_cards_health_reaches_kubelet(
