@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from webhook.metrics import Metrics
 
 MOST_CONNECTIONS: Final = 1000
-MOST_BYTES: Final = 64 * 2**20
-"""Of requests that are not answered yet: eight of the largest."""
+MOST_BYTES: Final = 32 * 2**20
+"""Of requests that are not answered yet: four of the largest."""
 
 _SECONDS: Final = {
     Phase.HANDSHAKE: 5.0,

@@ -6,7 +6,6 @@ import ipaddress
 import os
 import resource
 import signal
-import socket
 import sys
 import time
 from contextlib import nullcontext
@@ -15,11 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from gunicorn.app.base import BaseApplication
-from gunicorn.glogging import Logger
-
 from vnpu.errors import InputError
-from webhook import config, logs, tls
+from webhook import config, logs, serving, tls
 from webhook.board import Flag
 from webhook.folder import private_folder
 from webhook.holding import MOST_CONNECTIONS
@@ -32,6 +28,7 @@ from webhook.service import Service
 from webhook.worker import Worker
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
     from wsgiref.types import WSGIApplication
 
@@ -111,7 +108,7 @@ def serve(options: Options, application: Callable[[Reloader, Metrics, Readiness]
         settings = Watch(
             (options.settings, options.device_config), lambda: config.load(options.settings, options.device_config)
         )
-        listener = _listener(options.host, options.port)
+        listener = serving.listen(options.host, options.port)
         with private_folder() if options.certificate is None else nullcontext(Path()) as folder:
             if options.keep:
                 keeper = Keeper(options.keep, folder)
@@ -121,18 +118,17 @@ def serve(options: Options, application: Callable[[Reloader, Metrics, Readiness]
             draining = Flag()
             readiness = Readiness(listener.getsockname(), reloader, draining)
             service = Service(application(reloader, metrics, readiness), reloader, metrics, draining)
-            ready = {"url": _url(listener), "ca": None if ca is None else str(ca)}
-            _Server(service, _settings(options, listener, ready), options.drain_s, keeper).run()
+            ready = {"url": serving.url("https", listener), "ca": None if ca is None else str(ca)}
+            _Server(service, listener, _settings(options, ready), options.drain_s, keeper).run()
     finally:
         if keeper is not None:
             keeper.stop()
         logs.stop_writer()
 
 
-def _settings(options: Options, listener: socket.socket, ready: dict[str, str | None]) -> dict[str, Any]:
+def _settings(options: Options, ready: dict[str, str | None]) -> dict[str, Any]:
     _allow_descriptors(MOST_CONNECTIONS + _MORE_DESCRIPTORS)
     return {
-        "bind": f"fd://{listener.detach()}",
         "backlog": _BACKLOG,
         "worker_class": Worker,
         "workers": options.workers,
@@ -143,42 +139,31 @@ def _settings(options: Options, listener: socket.socket, ready: dict[str, str | 
         "worker_tmp_dir": str(_MEMORY_FOLDER) if os.access(_MEMORY_FOLDER, os.W_OK) else None,
         "forwarded_allow_ips": "",
         "header_map": "refuse",  # Content_Length is no Content-Length, but some may take it for one
-        "control_socket_disable": True,
-        "logger_class": _Log,
-        "errorlog": None,
-        "loglevel": "warning",
-        "proc_name": "vnpu-webhook",
         "pre_fork": lambda master, worker: master.row_for(worker),
         "child_exit": lambda master, worker: master.app.service.metrics.ended(worker.row),
         "post_worker_init": lambda worker: _tell_ready(worker, ready),
     }
 
 
-class _Server(BaseApplication):  # type: ignore[misc]
-    def __init__(self, service: Service, settings: dict[str, Any], drain_s: float, keeper: Keeper | None) -> None:
+class _Server(serving.Server):
+    def __init__(
+        self,
+        service: Service,
+        listener: socket.socket,
+        settings: dict[str, Any],
+        drain_s: float,
+        keeper: Keeper | None,
+    ) -> None:
         self.service = service
-        self._settings = settings
         self._drain_s = drain_s
         self._keeper = keeper
-        super().__init__()
-
-    def load_config(self) -> None:
-        for name, value in self._settings.items():
-            self.cfg.set(name, value)
+        super().__init__(listener, "vnpu-webhook", settings)
 
     def load(self) -> WSGIApplication:
         return self.service.application
 
     def run(self) -> None:
         Master(self, self._drain_s, self._keeper).run()
-
-
-class _Log(Logger):  # type: ignore[misc]
-    """gunicorn's own log lines, as JSON among ours."""
-
-    def setup(self, cfg: Any) -> None:
-        super().setup(cfg)
-        self.error_log.propagate = True
 
 
 def _tell_ready(worker: Any, ready: dict[str, str | None]) -> None:
@@ -249,27 +234,6 @@ def _self_signed(host: str) -> tuple[tls.Identity, bytes]:
     )
     # The CA's key is not kept: nothing else will be signed.
     return tls.identity(pair.certificate, pair.key, "self-signed"), ca.certificate
-
-
-def _listener(host: str, port: int) -> socket.socket:
-    """A socket that has its address. Nobody can connect before gunicorn listens on it."""
-    try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        listener = socket.socket(family, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if family == socket.AF_INET6:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, not socket.has_dualstack_ipv6())
-        listener.bind(address)
-    except OSError as error:
-        text = error.strerror or str(error)
-        raise InputError(f"{host}:{port}", text, "a free port on an address of this machine is expected") from error
-    return listener
-
-
-def _url(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"https://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"https://{host}:{port}"
 
 
 def _allow_descriptors(number: int) -> None:

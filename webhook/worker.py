@@ -2,7 +2,7 @@
 
 Stock gthread shakes hands and reads in its threads, so as many silent clients as it has threads stop it. Here nobody
 waits for a client: the loop reads what came, and a small review, which takes less time than handing it to a thread, is
-answered in the loop. Large ones and what people and probes ask for go to threads.
+answered in the loop. Large ones go to a thread, one at a time, and what people and probes ask for to others.
 
 **Overload.** A turn of the loop looks at every connection that has something to say, new ones first. Once it
 has worked for :data:`_BUSY_S` on many, the reviews that are left are turned away with 503, and new connections that are
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gunicorn.workers.base import Worker as GunicornWorker
 
 from webhook import exchange, logs
+from webhook.aside import Aside
 from webhook.connection import Connection, Phase
 from webhook.holding import Holding
 from webhook.metrics import Late, Shed
@@ -35,13 +36,13 @@ if TYPE_CHECKING:
 
 _TURN_S: Final = 0.5
 """How often the loop wakes up at least: to tell the master that it lives, and to see whether the master does."""
-_BUSY_S: Final = 0.25
+_BUSY_S: Final = 0.15
 _ALWAYS_PER_TURN: Final = 64
 """Reviews that are answered however long they take: what is slow here is not a crowd but the machine."""
-_ACCEPTED_PER_TURN: Final = 64
+_ACCEPTED_PER_TURN: Final = 32
 _PATIENCE_S: Final = 0.5
 """How long a connection may wait to be accepted."""
-_QUICK_S: Final = 0.01
+_QUICK_S: Final = 0.004
 """A turn as short as this one holds up nobody."""
 _RECORDS_PER_TURN: Final = 16
 """Of one connection: a quarter of a MiB."""
@@ -85,6 +86,7 @@ class Worker(GunicornWorker):  # type: ignore[misc]
             self._poll = select.epoll()
             self._holding = Holding(self._poll, self.service.metrics)
             self._threads = ThreadPoolExecutor(self.cfg.threads, thread_name_prefix="answer")
+            self._aside = Aside()
             self._waiting = 0
             self._answers: deque[tuple[Connection, bytes, bool]] = deque()
             self._again: list[Connection] = []
@@ -114,6 +116,7 @@ class Worker(GunicornWorker):  # type: ignore[misc]
         while len(self._holding) and time.monotonic() < end:
             self._take_turn({}, _PARTING_S / 10)
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._aside.end()
 
     # ---- The loop
 
@@ -141,7 +144,7 @@ class Worker(GunicornWorker):  # type: ignore[misc]
         self._send_answers()
         now = time.monotonic()
         self._end_overdue(now)
-        self._worked = now - self._turn
+        self._worked = (self._worked + now - self._turn) / 2  # one turn may have waited for a processor
         self._tell(now)
 
     def _send_answers(self) -> None:
@@ -278,7 +281,8 @@ class Worker(GunicornWorker):  # type: ignore[misc]
             self._holding.enter(connection, Phase.ANSWERING, self._turn)
             self._holding.poll(connection)
             self._waiting += 1
-            self._threads.submit(self._answer_in_thread, connection, body, self._turn, review=review)
+            submit = self._aside.submit if review else self._threads.submit
+            submit(partial(self._answer_in_thread, connection, body, self._turn, review=review))
 
     def _is_busy(self) -> bool:
         self._reviews += 1

@@ -73,6 +73,17 @@ class TestHead:
 
 
 class TestRead:
+    @pytest.mark.parametrize("values", [b"{},", b"[],", b"1.5,", b'{"":1},'])
+    def test_more_values_than_are_read(self, values: bytes) -> None:
+        content = body().replace(b'"u"', b"[" + values * (wire.LARGEST_BODY // 8) + b"0]")
+        with pytest.raises(UnreadableError) as raised:
+            wire.read(content)
+        assert (raised.value.status, raised.value.reason) == (413, Unreadable.TOO_LARGE)
+
+    def test_a_long_text_is_one_value(self) -> None:
+        text = "x" * (wire.LARGEST_BODY - 1000)
+        assert wire.read(body(name=text)).name == text
+
     @pytest.mark.parametrize(
         "content",
         [

@@ -14,12 +14,13 @@ from vnpu.mode import Mode
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from vnpu.cards import Card, Use
     from vnpu.fit.answers import CardStatus, Unplaced
     from vnpu.fit.report import Change, Explanation, Report
     from vnpu.placement import CardShare, Placement
 
 _WHOLE_CARD: Final = "whole card"
-_MODES: Final = {Mode.SOFT: "soft", Mode.HARD: "hard", None: "empty"}
+MODES: Final = {Mode.SOFT: "soft", Mode.HARD: "hard", None: "empty"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +104,9 @@ def _cards(report: Report) -> Section:
         return (
             status.node,
             card.chip,
-            _MODES[status.mode],
+            MODES[status.mode],
             f"{use.memory_mib} / {card.memory_mib}",
-            *_compute(status),
+            *compute(use, card),
             f"{use.slots} / {card.slots}",
             ", ".join(text for holds, text in notes if holds),
         )
@@ -118,11 +119,10 @@ def _cards(report: Report) -> Section:
     return Section(f"{_number(len(report.plan.cards), 'card')} on {_number(len(nodes), 'node')}", columns, rows)
 
 
-def _compute(status: CardStatus) -> tuple[str, str]:
+def compute(use: Use, card: Card) -> tuple[str, str]:
     """What is held of a card's compute: percent by soft slices, AI cores by hard ones."""
-    use = status.use
-    if status.mode is Mode.HARD:
-        return "", f"{use.ai_core} / {status.card.ai_core}"
+    if use.mode is Mode.HARD:
+        return "", f"{use.ai_core} / {card.ai_core}"
     return f"{use.core_percent} / {WHOLE_CORE}", ""
 
 

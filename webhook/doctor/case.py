@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +12,7 @@ from vnpu.admission.settings import parse_settings
 from vnpu.containers import containers_or_faults, resources
 from vnpu.errors import FieldError, InputError
 from vnpu.kube import CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, MUTATING, VALIDATING
-from webhook.doctor.programs import Role, ours, programs
+from webhook.doctor.programs import DEVICE_PLUGINS, Role, ours, programs
 from webhook.doctor.snapshot import UnseenError, UnusableError, dig, items, label
 
 if TYPE_CHECKING:
@@ -97,6 +98,16 @@ class Case:
         """The validating ones."""
         return self._own(VALIDATING)
 
+    @cached_property
+    def services(self) -> list[str]:
+        """The names of the Services under which the API server calls this installation."""
+        found = {
+            dig(webhook, "clientConfig", "service", "name")
+            for configuration in (*self.mutating, *self.validating)
+            for webhook in items(configuration.get("webhooks"))
+        }
+        return sorted(name for name in found if isinstance(name, str))
+
     def _own(self, resource: Any) -> list[Object]:
         return [
             configuration
@@ -109,6 +120,16 @@ class Case:
 
     def _configurations(self, resource: Any) -> list[Object]:
         return [one for one in self.snapshot.of(resource) if ours(one) or any(map(own_webhook, items(one["webhooks"])))]
+
+    @cached_property
+    def device_plugins(self) -> Mapping[str, Sequence[Program]]:
+        """The device plugins that run on each node; their owners are the pods."""
+        found: dict[str, list[Program]] = defaultdict(list)
+        for pod in self.snapshot.pods:
+            for program in programs(pod):
+                if program.role in DEVICE_PLUGINS:
+                    found[str(dig(pod, "spec", "nodeName"))].append(program)
+        return found
 
     # ---- What it is told
 

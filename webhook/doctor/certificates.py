@@ -64,7 +64,6 @@ OTHER_NAME: Final = Fault(
 
 def certificates(case: Case) -> Iterator[Finding]:
     """Whether the API server can trust what the webhook serves, and for how long."""
-    service = _service(case)
     for program in case.running(Role.WEBHOOK)[:1]:
         name = program.option("secret") or _mounted_secret(program.spec)
         if name is None:
@@ -75,23 +74,24 @@ def certificates(case: Case) -> Iterator[Finding]:
         if not chain:
             yield NO_SECRET.at(subject, "it is not there" if secret is None else f"{SERVING_CERTIFICATE} holds none")
         else:
-            yield from _served(case, subject, name, chain[0], service)
+            yield from _served(case, subject, name, chain[0])
         known = read_authorities(_data(secret, BUNDLE))
         for configuration in (*case.mutating, *case.validating):
             yield from _published(configuration, chain, known if program.option("secret") else ())
 
 
-def _served(case: Case, subject: str, secret: str, leaf: Certificate, service: str) -> Iterator[Finding]:
+def _served(case: Case, subject: str, secret: str, leaf: Certificate) -> Iterator[Finding]:
     now = case.snapshot.now
     if not leaf.usable(now):
         yield EXPIRED.at(subject, f"the certificate ended or begins later (it ends {leaf.ends:%Y-%m-%d %H:%M} UTC)")
     elif now >= leaf.renewal:
         seen = f"less than a third of the certificate's life is left (it ends {leaf.ends:%Y-%m-%d %H:%M} UTC)"
         yield EXPIRES.at(subject, seen, name=secret)
-    wanted = next(name for name in service_names(service, case.namespace) if name.endswith(".svc"))
-    if wanted not in _names(leaf):
-        seen = f"the certificate names {few(_names(leaf)) or 'nothing'}, not {wanted}"
-        yield OTHER_NAME.at(subject, seen, name=wanted)
+    for service in case.services:
+        wanted = next(name for name in service_names(service, case.namespace) if name.endswith(".svc"))
+        if wanted not in _names(leaf):
+            seen = f"the certificate names {few(_names(leaf)) or 'nothing'}, not {wanted}"
+            yield OTHER_NAME.at(subject, seen, name=wanted)
 
 
 def _published(
@@ -115,16 +115,6 @@ def _published(
         yield FOREIGN_BUNDLE.at(label(configuration), seen, **facts)
     if behind:
         yield BUNDLE_BEHIND.at(label(configuration), f"the caBundle lacks a CA of the Secret: {few(behind)}")
-
-
-def _service(case: Case) -> str:
-    """The Service under which the API server calls."""
-    for configuration in (*case.mutating, *case.validating):
-        for webhook in items(configuration.get("webhooks")):
-            name = dig(webhook, "clientConfig", "service", "name")
-            if isinstance(name, str):
-                return name
-    return ""
 
 
 def _mounted_secret(spec: Object) -> str | None:

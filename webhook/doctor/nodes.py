@@ -11,7 +11,7 @@ from vnpu.annotations.handshake import Side
 from vnpu.chips import ResourceKind
 from vnpu.errors import AnnotationError, few, shown
 from webhook.doctor.finding import Fault, Severity
-from webhook.doctor.programs import Role, programs
+from webhook.doctor.programs import Role
 from webhook.doctor.snapshot import dig, items, moment, span
 
 if TYPE_CHECKING:
@@ -164,24 +164,16 @@ def _soft(case: Case, document: Object, node: Node) -> Iterator[Finding]:
         yield FEW_SLOTS.at(
             subject, f"a card takes {few_slots[0]} slices of any size, as many as of its smallest template"
         )
-    for pod in case.snapshot.pods:
-        if dig(pod, "spec", "nodeName") != node.name:
-            continue
-        for program in programs(pod):
-            wanted = program.option("mode") if program.role is Role.NODE else None
-            if wanted is not None and node.cards and (wanted == "soft") is not node.soft:
-                seen = f"its pool is {wanted}, and it says that it takes {'' if node.soft else 'no '}soft slices"
-                yield SOFT_MISMATCH.at(subject, seen, driver=names.LEAST_DRIVER)
+    for program in case.device_plugins.get(node.name, ()):
+        wanted = program.option("mode") if program.role is Role.NODE else None
+        if wanted is not None and node.cards and (wanted == "soft") is not node.soft:
+            seen = f"its pool is {wanted}, and it says that it takes {'' if node.soft else 'no '}soft slices"
+            yield SOFT_MISMATCH.at(subject, seen, driver=names.LEAST_DRIVER)
 
 
 def _amounts(case: Case, document: Object, node: Node) -> Iterator[Finding]:
     """Memory and core, which our device plugin states beside the count."""
-    ours = any(
-        program.role is Role.NODE
-        for pod in case.snapshot.pods
-        if dig(pod, "spec", "nodeName") == node.name
-        for program in programs(pod)
-    )
+    ours = any(program.role is Role.NODE for program in case.device_plugins.get(node.name, ()))
     allocatable = dig(document, "status", "allocatable") or {}
     kinds = (ResourceKind.MEMORY, *((ResourceKind.CORE,) if node.soft else ()))
     missing = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 from vnpu import names
@@ -11,7 +10,7 @@ from vnpu.errors import FieldError, few, shown
 from vnpu.kube import CONFIG_MAPS
 from webhook.doctor.case import content
 from webhook.doctor.finding import Fault, Severity
-from webhook.doctor.programs import DEVICE_PLUGINS, Role, programs
+from webhook.doctor.programs import Role
 from webhook.doctor.snapshot import dig, items, label, named
 
 if TYPE_CHECKING:
@@ -78,12 +77,8 @@ _MANAGER_INSIDE: Final = (1, 4)
 
 def nodes(case: Case) -> Iterator[Finding]:
     """Which device plugins run on which node."""
-    there: dict[str, list[str]] = defaultdict(list)
-    for pod in case.snapshot.pods:
-        if any(program.role in DEVICE_PLUGINS for program in programs(pod)):
-            there[str(dig(pod, "spec", "nodeName"))].append(label(pod))
     for document, node in case.node_readings:
-        found = there[node.name]
+        found = [program.label for program in case.device_plugins.get(node.name, ())]
         if len(found) > 1:
             yield SEVERAL.at(f"Node {node.name}", f"{len(found)} device plugins run there: {few(sorted(found))}")
         elif not found and node.cards:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from vnpu.errors import few
 from vnpu.kube import ENDPOINT_SLICES, SERVICES
@@ -73,7 +73,7 @@ def ready(case: Case) -> Iterator[Finding]:
 
 def service(case: Case) -> Iterator[Finding]:
     """Whether the API server finds a pod behind the name that it calls."""
-    for name in sorted(_services(case)):
+    for name in case.services:
         subject = named(SERVICES, name, case.namespace)
         found = case.snapshot.find(SERVICES, name, case.namespace)
         if found is None:
@@ -107,11 +107,3 @@ def versions(case: Case) -> Iterator[Finding]:
     if len(images) > 1:
         told = [f"{few([one.label for one in users])}: {image}" for image, users in sorted(images.items())]
         yield SKEW.at(f"Namespace {case.namespace}", "; ".join(told))
-
-
-def _services(case: Case) -> set[Any]:
-    return {
-        dig(webhook, "clientConfig", "service", "name")
-        for configuration in (*case.mutating, *case.validating)
-        for webhook in items(configuration.get("webhooks"))
-    } - {None}

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from gunicorn.app.base import BaseApplication
-from gunicorn.glogging import Logger
-
 from vnpu import configuration, kube
-from vnpu.errors import InputError
-from webhook import logs
+from webhook import logs, serving
 from webhook.extender.engine import MOST_BINDS, Engine
 from webhook.extender.metrics import Metrics
 
 if TYPE_CHECKING:
+    import socket
     from pathlib import Path
 
     from flask import Flask
@@ -69,36 +65,24 @@ def run(options: Options) -> None:
     cluster = kube.connect(kubeconfig=options.kubeconfig, agent="vnpu-extender")
     metrics = Metrics()
     engine = Engine(cluster, settings, chips, options.policy, metrics)
-    listener = _listener(options.host, options.port)
-    host, port = listener.getsockname()[:2]
-    url = f"http://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"http://{host}:{port}"
+    listener = serving.listen(options.host, options.port)
+    url = serving.url("http", listener)
     gunicorn = {
-        "bind": f"fd://{listener.detach()}",
         "worker_class": "gthread",
         "workers": 1,
         "threads": _THREADS,
         "keepalive": _KEEPALIVE_S,
         "graceful_timeout": _GRACEFUL_S,
-        "control_socket_disable": True,
-        "logger_class": _Log,
-        "errorlog": None,
-        "loglevel": "warning",
-        "proc_name": "vnpu-extender",
         "post_worker_init": lambda _: logs.LOGGER.info("serving", extra={"fields": {"url": url}}),
     }
-    _Server(engine, metrics, gunicorn).run()
+    _Server(engine, metrics, listener, gunicorn).run()
 
 
-class _Server(BaseApplication):  # type: ignore[misc]
-    def __init__(self, engine: Engine, metrics: Metrics, settings: dict[str, Any]) -> None:
+class _Server(serving.Server):
+    def __init__(self, engine: Engine, metrics: Metrics, listener: socket.socket, settings: dict[str, Any]) -> None:
         self._engine = engine
         self._metrics = metrics
-        self._settings = settings
-        super().__init__()
-
-    def load_config(self) -> None:
-        for name, value in self._settings.items():
-            self.cfg.set(name, value)
+        super().__init__(listener, "vnpu-extender", settings)
 
     def load(self) -> Flask:
         """In the process that serves: only there may threads begin."""
@@ -106,20 +90,3 @@ class _Server(BaseApplication):  # type: ignore[misc]
 
         self._engine.start()
         return create_app(self._engine, self._metrics)
-
-
-class _Log(Logger):  # type: ignore[misc]
-    """gunicorn's own log lines, as JSON among ours."""
-
-    def setup(self, cfg: Any) -> None:
-        super().setup(cfg)
-        self.error_log.propagate = True
-
-
-def _listener(host: str, port: int) -> socket.socket:
-    try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        return socket.create_server(address[:2], family=family)
-    except OSError as error:
-        text = error.strerror or str(error)
-        raise InputError(f"{host}:{port}", text, "a free port on an address of this machine is expected") from error

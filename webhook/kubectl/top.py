@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vnpu import ledger
 from vnpu.cards import NO_USE, WHOLE_CORE
-from vnpu.fit.table import Column, Section
+from vnpu.fit.table import MODES, Column, Section, compute
 from vnpu.mode import Mode
 from webhook.doctor.snapshot import dig
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from vnpu.kube import Object
     from webhook.kubectl.view import View
 
-_MODES: Final = {Mode.SOFT: "soft", Mode.HARD: "hard", None: "empty"}
 _AMOUNTS: Final = (Column("MEMORY MiB", number=True), Column("CORE %", number=True), Column("AI CORES", number=True))
 _NODES: Final = (
     *(Column("NODE"), Column("TAKES"), Column("CHIP"), Column("CARDS", number=True), Column("FREE", number=True)),
@@ -62,18 +61,11 @@ def _node_rows(view: View, node: Node) -> Iterator[tuple[str, ...]]:
 def _card_row(view: View, node: Node, card: Card) -> tuple[str, ...]:
     use = _use(view, card)
     return (
-        *(node.name, str(card.index), card.uuid, _MODES[use.mode]),
-        *(f"{use.memory_mib} / {card.memory_mib}", *_compute(use, card)),
+        *(node.name, str(card.index), card.uuid, MODES[use.mode]),
+        *(f"{use.memory_mib} / {card.memory_mib}", *compute(use, card)),
         f"{use.slots} / {card.slots}",
         ", ".join(_card_notes(view, node, card)),
     )
-
-
-def _compute(use: Use, card: Card) -> tuple[str, str]:
-    """Percent by soft slices, AI cores by hard ones."""
-    if use.mode is Mode.HARD:
-        return "", f"{use.ai_core} / {card.ai_core}"
-    return f"{use.core_percent} / {WHOLE_CORE}", ""
 
 
 def _card_notes(view: View, node: Node, card: Card) -> Iterator[str]:
@@ -105,7 +97,7 @@ def pods(view: View, namespace: str | None) -> list[Section]:
             rows.append((*head, "", "", "", "", "", "", f"cannot be told: {entry.fault.partition(': ')[2]}"))
         rows += [
             (
-                *(*head, str(places.get(uuid, "?")), uuid, _MODES[use.mode], str(use.memory_mib)),
+                *(*head, str(places.get(uuid, "?")), uuid, MODES[use.mode], str(use.memory_mib)),
                 *(("", str(use.ai_core)) if use.mode is Mode.HARD else (str(use.core_percent), "")),
                 "" if uuid in places else "no known node has this card",
             )
