@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from vnpu import terminal
+from vnpu import names, terminal
 from vnpu.errors import VnpuError
-from vnpu.kube import EVENTS, PODS, NotFound, Resource, connect, namespace
+from vnpu.kube import CONFIG_MAPS, EVENTS, PODS, KubeError, NotFound, Resource, Unreachable, connect, namespace
 from webhook.kubectl import arguments
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from vnpu.fit.table import Section
     from vnpu.kube import Cluster, Object
@@ -24,7 +26,8 @@ PENDING: Final = 1
 UNUSABLE: Final = 2
 _AGENT: Final = "kubectl-vnpu"
 _POD_GROUPS: Final = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
-_OWN_NODES: Final = ("--nodes", "--card", "--what-if", "--from-cluster", "-h", "--help")
+_LIVE: Final = "--from-cluster"
+_OWN_NODES: Final = ("--nodes", "--card", "-h", "--help", _LIVE)
 """Options of the planner that say which nodes there are."""
 
 
@@ -51,8 +54,37 @@ def main(given: Sequence[str] | None = None) -> int:
 def _fit(rest: list[str]) -> int:
     from vnpu.fit.__main__ import main as fit  # noqa: PLC0415 - the same
 
-    names_nodes = any(one.partition("=")[0] in _OWN_NODES for one in rest)
-    return fit(rest if names_nodes else [*rest, "--from-cluster"])
+    given = {one.partition("=")[0] for one in rest}
+    if given.intersection(_OWN_NODES) - {_LIVE}:
+        return fit(rest)
+    with tempfile.TemporaryDirectory() as folder:
+        own = _own_configuration(arguments.cluster_of(rest), Path(folder), given)
+        return fit([*rest, *own, *([] if _LIVE in given else [_LIVE])])
+
+
+def _own_configuration(options: argparse.Namespace, folder: Path, given: Collection[str]) -> list[str]:
+    """Options that name the settings and the device config of the installation, unless others are given."""
+    cluster = connect(kubeconfig=options.kubeconfig, context=options.context, agent=_AGENT)
+    try:
+        found = cluster.list(CONFIG_MAPS, label_selector=f"{names.PART_OF_LABEL}={names.PART_OF}").items
+    except Unreachable:
+        raise
+    except KubeError as error:
+        terminal.complain(f"note: the defaults are taken for settings and device config: {error}")
+        return []
+    finally:
+        cluster.close()
+    told: list[str] = []
+    for option, name in (("--config", names.SETTINGS_KEY), ("--device-config", names.DEVICE_CONFIG_KEY)):
+        texts = {text for one in found if (text := (one.get("data") or {}).get(name)) is not None}
+        if option not in given and len(texts) == 1:
+            path = folder / name
+            path.write_text(texts.pop())
+            told += [option, str(path)]
+        elif option not in given:
+            why = f"{len(texts)} ConfigMaps of the chart differ" if texts else "no ConfigMap of the chart has one"
+            terminal.complain(f"note: the default is taken for {option}: {why} ({name})")
+    return told
 
 
 def _top(options: argparse.Namespace) -> int:

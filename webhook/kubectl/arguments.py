@@ -42,6 +42,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return _parser().parse_args(arguments)
 
 
+def cluster_of(arguments: Sequence[str]) -> argparse.Namespace:
+    """The options among others that say which cluster."""
+    parser = Parser(add_help=False, allow_abbrev=False)
+    _add_cluster(parser)
+    return parser.parse_known_args(arguments)[0]
+
+
 def _add_cluster(parser: argparse.ArgumentParser) -> None:
     """``--kubeconfig`` and ``--context``."""
     parser.add_argument("--kubeconfig", metavar="FILE", help="default: $KUBECONFIG or ~/.kube/config")

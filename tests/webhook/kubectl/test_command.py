@@ -10,9 +10,10 @@ import pytest
 import yaml
 
 from tests.support import doctor, objects
+from tests.support.api_stand_in import Fault
 from tests.support.doctor_api import POD_GROUPS, RESOURCES
 from vnpu import names
-from vnpu.kube import EVENTS, NODES, PODS
+from vnpu.kube import CONFIG_MAPS, EVENTS, NODES, PODS
 from webhook.kubectl.__main__ import main
 
 if TYPE_CHECKING:
@@ -153,13 +154,40 @@ def test_fit_plans_onto_the_cluster_unless_nodes_are_given(
     manifest = tmp_path / "pod.yaml"
     manifest.write_text(json.dumps(objects.pod(name="new", node="")))
     assert main(["fit", str(manifest), "-o", "json", "--kubeconfig", str(api.kubeconfig(tmp_path))]) == 0
-    (placed,) = json.loads(capsys.readouterr().out)["placements"]
+    found = capsys.readouterr()
+    (placed,) = json.loads(found.out)["placements"]
     assert placed["node"] == "n1"
+    assert found.err == ""
     before = len(api.requests)
     assert main(["fit", str(manifest), "-o", "json", "--card", "Ascend910B3x1"]) == 0
     (placed,) = json.loads(capsys.readouterr().out)["placements"]
     assert placed["node"] == "node-0"
     assert len(api.requests) == before
+
+
+def test_fit_goes_by_the_chips_and_settings_of_the_installation(
+    stand_in: Callable[[str], ApiStandIn], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api = stand_in("kube")
+    at = ["--kubeconfig", str(api.kubeconfig(tmp_path))]
+    config_map = api.object(CONFIG_MAPS, "vnpu-device-config", "vnpu-system")
+    assert config_map is not None
+    text = config_map["data"]["device-config.yaml"]
+    api.put(CONFIG_MAPS, config_map | {"data": {"device-config.yaml": text.replace("Ascend910B3", "Ascend910X")}})
+    manifest = tmp_path / "pod.yaml"
+    manifest.write_text(json.dumps(objects.pod(objects.container("main", count=1, chip="Ascend910X"), node="")))
+    assert main(["fit", str(manifest), *at]) == 1
+    assert "there is no node" not in capsys.readouterr().out
+    # Without the right to read them, the defaults, which do not know that chip.
+    api.fail(Fault(path=r"/configmaps\?", status=403, reason="Forbidden"))
+    main(["fit", str(manifest), *at])
+    found = capsys.readouterr()
+    assert found.err.startswith("note: the defaults are taken for settings and device config: injected: Forbidden")
+    api.put(
+        CONFIG_MAPS, {"metadata": config_map["metadata"] | {"name": "second"}, "data": {"device-config.yaml": text}}
+    )
+    main(["fit", str(manifest), *at])
+    assert "2 ConfigMaps of the chart differ in device-config.yaml" in capsys.readouterr().err
 
 
 def test_preview_and_doctor_are_those_of_the_webhook(
