@@ -19,7 +19,9 @@ from webhook.doctor import (
     volcano,
     workloads,
 )
+from webhook.doctor.case import SchedulerKind
 from webhook.doctor.finding import Fault, Finding, Severity
+from webhook.doctor.programs import Role
 from webhook.doctor.snapshot import UnseenError
 
 if TYPE_CHECKING:
@@ -42,10 +44,20 @@ class Check:
     Attributes:
         title: what is looked at.
         run: gives the findings; :class:`UnseenError` ends it.
+        applies: whether there is anything to look at; nothing is said where there is not.
     """
 
     title: str
     run: Callable[[Case], Iterator[Finding]]
+    applies: Callable[[Case], bool] = lambda _: True
+
+
+def _placed_by(kind: SchedulerKind) -> Callable[[Case], bool]:
+    return lambda case: case.kind is kind
+
+
+def _with(*roles: Role) -> Callable[[Case], bool]:
+    return lambda case: bool(case.running(*roles))
 
 
 CHECKS: Final = (
@@ -60,15 +72,15 @@ CHECKS: Final = (
     Check("versions", workloads.versions),
     Check("settings", tables.settings),
     Check("device config", tables.own),
-    Check("our scheduler", extender.configuration),
-    Check("Volcano's scheduler", volcano.scheduler),
-    Check("Volcano's configuration", volcano.configuration),
-    Check("HAMi's scheduler", hami.scheduler),
-    Check("HAMi and the nodes", hami.nodes),
-    Check("HAMi's device config", hami.device_config),
+    Check("our scheduler", extender.configuration, _placed_by(SchedulerKind.KUBE)),
+    Check("Volcano's scheduler", volcano.scheduler, _placed_by(SchedulerKind.VOLCANO)),
+    Check("Volcano's configuration", volcano.configuration, _placed_by(SchedulerKind.VOLCANO)),
+    Check("HAMi's scheduler", hami.scheduler, _placed_by(SchedulerKind.HAMI)),
+    Check("HAMi and the nodes", hami.nodes, _placed_by(SchedulerKind.HAMI)),
+    Check("HAMi's device config", hami.device_config, _with(Role.HAMI, Role.HAMI_NODE)),
     Check("device plugins on nodes", plugins.nodes),
     Check("what settings say of device plugins", plugins.settings),
-    Check("HAMi's device plugin", plugins.hami),
+    Check("HAMi's device plugin", plugins.hami, _with(Role.HAMI_NODE)),
     Check("registrations", nodes.registrations),
     Check("handshakes", nodes.handshakes),
     Check("node locks", nodes.locks),
@@ -89,6 +101,8 @@ def examine(case: Case) -> list[Finding]:
     for check in CHECKS:
         before = len(found)
         try:
+            if not check.applies(case):
+                continue
             for finding in check.run(case):
                 found.append(finding)  # noqa: PERF402 - what was found before it ended is kept
         except UnseenError as error:

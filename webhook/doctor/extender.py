@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from vnpu import names
 from vnpu.chips import ResourceKind
 from vnpu.errors import FieldError, few, shown
-from webhook.doctor.case import SchedulerKind, content
+from webhook.doctor.case import content
 from webhook.doctor.finding import Fault, Severity
 from webhook.doctor.snapshot import items, label
 
@@ -50,8 +50,6 @@ _VERBS: Final = ("filterVerb", "bindVerb")
 
 def configuration(case: Case) -> Iterator[Finding]:
     """The KubeSchedulerConfiguration, where pods are placed by our scheduler."""
-    if case.kind is not SchedulerKind.KUBE:
-        return
     config_map = case.own_config_map(names.SCHEDULER_CONFIGURATION_KEY)
     subject = label(config_map)
     try:

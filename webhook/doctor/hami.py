@@ -9,7 +9,7 @@ from vnpu import names
 from vnpu.errors import FieldError, few
 from vnpu.kube import CONFIG_MAPS
 from webhook.doctor import tables
-from webhook.doctor.case import SchedulerKind, content
+from webhook.doctor.case import content
 from webhook.doctor.finding import Fault, Severity
 from webhook.doctor.programs import Role
 from webhook.doctor.snapshot import UnseenError, dig, items, named
@@ -61,8 +61,6 @@ _LONGEST_LABEL: Final = 63
 
 def scheduler(case: Case) -> Iterator[Finding]:
     """Whether it is there and on, where pods are placed by it."""
-    if case.kind is not SchedulerKind.HAMI:
-        return
     found = case.running(Role.HAMI)
     if not found:
         yield MISSING.at("HAMi", "admission sends pods to HAMi's scheduler, and no Deployment runs it")
@@ -77,8 +75,6 @@ def scheduler(case: Case) -> Iterator[Finding]:
 
 def nodes(case: Case) -> Iterator[Finding]:
     """What HAMi's scheduler cannot tell apart, or not write down."""
-    if case.kind is not SchedulerKind.HAMI:
-        return
     for _, node in case.node_readings:
         if len(node.name) > _LONGEST_LABEL:
             yield LONG_NAME.at(f"Node {node.name}", f"its name has {len(node.name)} characters")

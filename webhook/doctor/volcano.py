@@ -9,7 +9,7 @@ from vnpu.errors import FieldError, few, shown
 from vnpu.kube import CONFIG_MAPS
 from vnpu.quantity import is_whole
 from webhook.doctor import tables
-from webhook.doctor.case import SchedulerKind, content
+from webhook.doctor.case import content
 from webhook.doctor.finding import Fault, Severity
 from webhook.doctor.programs import Role, programs
 from webhook.doctor.snapshot import UnseenError, dig, items, label, moment, named
@@ -116,8 +116,6 @@ _GEOMETRIES: Final = ("volcano-vgpu-device-config", "kube-system")
 
 def scheduler(case: Case) -> Iterator[Finding]:
     """Whether it is there, new enough and the one that admission names."""
-    if case.kind is not SchedulerKind.VOLCANO:
-        return
     found = case.running(Role.VOLCANO)
     if not found:
         seen = f"admission sends pods to {shown(case.settings.scheduler_name)}, and no Deployment runs vc-scheduler"
@@ -148,8 +146,6 @@ def _version(program: Program) -> Iterator[Finding]:
 
 def configuration(case: Case) -> Iterator[Finding]:
     """Its ConfigMap."""
-    if case.kind is not SchedulerKind.VOLCANO:
-        return
     for program in case.running(Role.VOLCANO):
         config_map = _config_map(case, program)
         subject = label(config_map)

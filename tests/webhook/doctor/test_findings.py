@@ -46,7 +46,9 @@ def told(findings: list[Finding]) -> list[dict[str, str]]:
 def test_nothing_is_found_where_all_is_well(name: str) -> None:
     findings = examine(Case(doctor.snapshot(doctor.cluster(name))))
     assert told(findings) == []
-    assert [one.subject for one in findings] == [check.title for check in CHECKS]
+    others = {"kube": ("Volcano", "HAMi"), "volcano": ("HAMi", "our scheduler"), "hami": ("Volcano", "our scheduler")}
+    looked = [check.title for check in CHECKS if not check.title.startswith(others[name])]
+    assert [one.subject for one in findings] == looked
 
 
 @pytest.mark.parametrize("name", doctor.CASES)

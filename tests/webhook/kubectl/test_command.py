@@ -183,11 +183,13 @@ def test_fit_goes_by_the_chips_and_settings_of_the_installation(
     main(["fit", str(manifest), *at])
     found = capsys.readouterr()
     assert found.err.startswith("note: the defaults are taken for settings and device config: injected: Forbidden")
-    api.put(
-        CONFIG_MAPS, {"metadata": config_map["metadata"] | {"name": "second"}, "data": {"device-config.yaml": text}}
-    )
+    metadata = {"name": "second", "namespace": "vnpu-system", "labels": config_map["metadata"]["labels"]}
+    api.put(CONFIG_MAPS, {"metadata": metadata, "data": {"device-config.yaml": text}})
     main(["fit", str(manifest), *at])
-    assert "2 ConfigMaps of the chart differ in device-config.yaml" in capsys.readouterr().err
+    assert "--device-config: 2 ConfigMaps of the chart differ (device-config.yaml)" in capsys.readouterr().err
+    api.remove(CONFIG_MAPS, "vnpu-settings", "vnpu-system")
+    main(["fit", str(manifest), *at])
+    assert "--config: no ConfigMap of the chart has one (settings.yaml)" in capsys.readouterr().err
 
 
 def test_preview_and_doctor_are_those_of_the_webhook(
