@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
         default=4,
         type=arguments.positive,
         metavar="N",
-        help="of each process, for large objects and probes (default %(default)s)",
+        help="of each process, for probes and metrics (default %(default)s)",
     )
     parser.add_argument(
         "--drain-seconds",

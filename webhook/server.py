@@ -56,7 +56,7 @@ class Options:
         settings: YAML file of the settings, None for the defaults.
         device_config: YAML file of the chip table, None for the default table.
         workers: processes.
-        threads: of each process, for large bodies and for probes.
+        threads: of each process, for probes and metrics.
         drain_s: seconds that new connections are still served after SIGTERM.
     """
 

@@ -39,7 +39,11 @@ _TURN_S: Final = 0.5
 _BUSY_S: Final = 0.15
 _ALWAYS_PER_TURN: Final = 64
 """Reviews that are answered however long they take: what is slow here is not a crowd but the machine."""
-_ACCEPTED_PER_TURN: Final = 32
+_ACCEPTING_S: Final = 0.03
+"""How long a turn accepts connections."""
+_USUAL_ACCEPTS: Final = 100, 0.1
+"""How many take how many seconds, their first step of the handshake included, as long as nothing else is known."""
+_FADES: Final = 0.9
 _PATIENCE_S: Final = 0.5
 """How long a connection may wait to be accepted."""
 _QUICK_S: Final = 0.004
@@ -92,6 +96,7 @@ class Worker(GunicornWorker):  # type: ignore[misc]
             self._again: list[Connection] = []
             self._turn = self._worked = self._told = 0.0
             self._turned_away = self._reviews = 0
+            self._accepts, self._accepts_s = map(float, _USUAL_ACCEPTS)
             self._address = self.sockets[0].getsockname()
             self.service.reloader.follow()
             super().init_process()
@@ -176,26 +181,39 @@ class Worker(GunicornWorker):  # type: ignore[misc]
 
     def _accept(self, listener: Any, now: float) -> None:
         # Those that wait in the kernel wait for one turn after the other. Who would wait too long is told at once.
-        served = int(_ACCEPTED_PER_TURN * _PATIENCE_S / max(self._worked, _QUICK_S))
+        in_a_turn = _ACCEPTING_S * self._accepts / self._accepts_s
+        served = int(in_a_turn * _PATIENCE_S / max(self._worked, _QUICK_S))
         excess = max(0, listener.get_backlog() - served)
-        for number in range(excess + _ACCEPTED_PER_TURN):
-            try:
-                plain, peer = listener.accept()
-            except BlockingIOError:
+        for _ in range(excess):
+            if not self._accept_one(listener, now, welcome=False):
                 return
-            except OSError as error:
-                if error.errno in _NO_ROOM:
-                    self._holding.make_room(now)
-                    return
-                continue
-            if number < excess or not self._holding.has_room(now):
-                self._turn_away(Shed.BUSY if number < excess else Shed.CONNECTIONS)
-                plain.close()
-                continue
-            with suppress(OSError):
-                connection = Connection(plain, peer, self.service.reloader.certificate.value.context)
-                self._holding.add(connection, now)
-                self._advance(connection, partial(self._event, mask=select.EPOLLIN))  # its hello is there, most likely
+        begun, number = time.monotonic(), 0
+        while time.monotonic() - begun < _ACCEPTING_S and self._accept_one(listener, now, welcome=True):
+            number += 1
+        if number:
+            self._accepts = self._accepts * _FADES + number
+            self._accepts_s = self._accepts_s * _FADES + time.monotonic() - begun
+
+    def _accept_one(self, listener: Any, now: float, *, welcome: bool) -> bool:
+        """Take one connection; whether there may be more."""
+        try:
+            plain, peer = listener.accept()
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            if error.errno in _NO_ROOM:
+                self._holding.make_room(now)
+                return False
+            return True
+        if not welcome or not self._holding.has_room(now):
+            self._turn_away(Shed.CONNECTIONS if welcome else Shed.BUSY)
+            plain.close()
+            return True
+        with suppress(OSError):
+            connection = Connection(plain, peer, self.service.reloader.certificate.value.context)
+            self._holding.add(connection, now)
+            self._advance(connection, partial(self._event, mask=select.EPOLLIN))  # its hello is there, most likely
+        return True
 
     # ---- One connection
 
