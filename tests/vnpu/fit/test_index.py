@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.cluster import B3, C, card, held_soft, node, pod, soft
-from tests.support.cluster_strategies import CHIPS, nodes, pods, riddles, uses
+from tests.support.cluster_strategies import CHIPS, among, nodes, pods, riddles, uses
 from tests.support.examples import examples
 from vnpu import names
 from vnpu.annotations.policies import CardPolicy, NodePolicy
@@ -113,7 +113,7 @@ def words_of(cluster: list[Node]) -> list[Any]:
 def requests(draw: st.DrawFn, cluster: list[Node]) -> PodRequest:
     of = draw(st.sampled_from(words_of(cluster)))
     uuids = tuple(entry.uuid for one in cluster for entry in one.cards)
-    return draw(pods(of, uuids, draw(st.sampled_from([Mode.SOFT, Mode.SOFT, Mode.HARD]))))
+    return draw(pods(of, uuids, draw(among((Mode.SOFT, Mode.SOFT, Mode.HARD)))))
 
 
 def same(found: Placement | Unplaced, expected: Placement | Unplaced) -> None:
@@ -169,7 +169,7 @@ class Both:
             self.plain.remove(name)
 
     def _put(self, name: str) -> None:
-        fresh = self.data.draw(nodes(self.data.draw(st.sampled_from(CHIPS)), name))
+        fresh = self.data.draw(nodes(self.data.draw(among(CHIPS)), name))
         held = self.data.draw(uses(fresh))
         self.index.update(fresh, held)
         self.plain.update(fresh, held)
