@@ -255,8 +255,11 @@ def test_the_webhook_can_be_updated_moved_and_stopped_without_a_lost_call() -> N
     }
     assert "podAntiAffinity" in spec["affinity"]
     (container,) = spec["containers"]
-    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+    for probe in ("startupProbe", "readinessProbe"):
         assert container[probe]["httpGet"]["scheme"] == "HTTPS"
+    assert container["livenessProbe"]["tcpSocket"] == {"port": "https"}, "who turns calls away is alive"
+    ready = container["readinessProbe"]
+    assert ready["periodSeconds"] * ready["failureThreshold"] >= 30, "nor does a crowd send its replicas away"
     (tmp,) = (volume for volume in spec["volumes"] if volume["name"] == "tmp")
     assert tmp["emptyDir"] == {"medium": "Memory", "sizeLimit": "16Mi"}
     assert "cpu" not in container["resources"]["limits"]
