@@ -35,3 +35,8 @@ def seen(root: Path, path: str) -> Path:
         else:
             place = target
     return place
+
+
+def named(error: OSError, path: Path) -> OSError:
+    """The error with the path that it is about: a write that fails knows none."""
+    return error if error.filename else OSError(error.errno, error.strerror, str(path))

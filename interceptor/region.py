@@ -214,9 +214,9 @@ def read_mirror(path: Path) -> Mirror:
         OSError: it cannot be read.
     """
     for _ in range(3):
-        content = _content(path)
-        mirror = _view(path, content, "vnpu_mirror", "MIRROR_MAGIC", ffi().sizeof("struct vnpu_mirror"))
-        if mirror.sequence % 2 == 0:
+        mirror, again = (_mirror(path) for _ in range(2))
+        # The number is even and the same afterwards: nothing was written while the first copy was made.
+        if mirror.sequence % 2 == 0 and mirror.sequence == again.sequence:
             break
     else:
         raise InputError(str(path), mirror.sequence, "a mirror that is not being written is allowed")
@@ -229,13 +229,23 @@ def read_mirror(path: Path) -> Mirror:
     )
 
 
+def _mirror(path: Path) -> Any:
+    return _view(path, _content(path), "vnpu_mirror", "MIRROR_MAGIC", ffi().sizeof("struct vnpu_mirror"))
+
+
 def _content(path: Path) -> bytes:
     """A copy of the file, which may be anything: no link is followed and no fifo waited for."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    # To open a device or a directory is to do something already, so the place is looked at first and opened from there.
+    place = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        if not stat.S_ISREG(os.fstat(place).st_mode):
             raise InputError(str(path), "", "a regular file is allowed")
-        content = file.read(_LONGEST_FILE + 1)
+        # Without waiting: its owner may hold a lease.
+        descriptor = os.open(f"/proc/self/fd/{place}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            content = file.read(_LONGEST_FILE + 1)
+    finally:
+        os.close(place)
     if len(content) > _LONGEST_FILE:
         raise InputError(str(path), len(content), f"a file of at most {_LONGEST_FILE} bytes is allowed")
     return content

@@ -20,6 +20,7 @@ from interceptor.device_plugin import settings
 from interceptor.device_plugin.host import Host
 from interceptor.device_plugin.plugin import HEALTH_S, Plugin, Setup
 from interceptor.npu_smi import NpuSmi
+from interceptor.patience import COMMAND_S, Question
 from vnpu import documents, kube, names
 from vnpu.command_line import Parser, UsageError
 from vnpu.configuration import read_chips
@@ -102,7 +103,10 @@ def _sources(
     if options.devices is not None:
         return [partial(devices.read_file, options.devices)]
     load = cache(partial(dcmi.source, host.dcmi()))
-    return [lambda: load().machine(), lambda: _from_npu_smi(npu_smi())]
+    return [
+        Question("libdcmi", lambda: load().machine()),
+        Question("npu-smi", lambda: _from_npu_smi(npu_smi()), COMMAND_S),
+    ]
 
 
 def _from_npu_smi(command: tuple[str, ...]) -> Machine:

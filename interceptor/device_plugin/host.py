@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from interceptor import elf
-from interceptor.host_root import seen
+from interceptor.host_root import named, seen
 from vnpu import names
 from vnpu.allocation import HostPaths
+from vnpu.errors import few
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -86,10 +87,10 @@ class Host:
             new.write_text(quota, encoding="ascii")
             new.chmod(_QUOTA_MODE)
             new.replace(path)
-        except OSError:
+        except OSError as error:
             with suppress(OSError):
                 new.unlink()
-            raise
+            raise named(error, new) from error
 
     def pod_uids(self) -> set[str]:
         """UIDs of the pods that have files here."""
@@ -101,20 +102,19 @@ class Host:
         }
 
     def forget(self, pod_uids: Collection[str]) -> None:
-        """Remove the files of these pods.
+        """Remove the files of these pods, as far as that can be done.
 
         Raises:
-            OSError: the host's file system refuses.
+            OSError: some of them stay; the error says which, and why.
         """
-        for directory in (names.CONTAINERS_HOST, names.QUOTAS_HOST):
-            for entry in self._listed(directory):
-                if entry.partition("_")[0] not in pod_uids:
-                    continue
-                path = self._seen(directory) / entry
-                if path.is_dir() and not path.is_symlink():
-                    shutil.rmtree(path)
-                else:
-                    path.unlink()
+        paths = [
+            self._seen(directory) / entry
+            for directory in (names.CONTAINERS_HOST, names.QUOTAS_HOST)
+            for entry in self._listed(directory)
+            if entry.partition("_")[0] in pod_uids
+        ]
+        if kept := [why for path in paths if (why := _remove(path))]:
+            raise OSError(few(kept))
 
     def _listed(self, directory: str) -> list[str]:
         try:
@@ -145,3 +145,13 @@ class Host:
 
     def _seen(self, path: str) -> Path:
         return seen(self._root, path)
+
+
+def _remove(path: Path) -> str:
+    """Why the path is still there, ``""`` where it is gone.
+
+    A tenant may have made trees deeper than Python follows, and longer than a path can be; rm takes them.
+    """
+    command = ["rm", "-rf", "--one-file-system", "--", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)  # noqa: S603 - no shell, and the path is ours
+    return done.stderr.strip().partition("\n")[0] or f"{path}: exit code {done.returncode}" if done.returncode else ""

@@ -21,6 +21,7 @@ from interceptor.device_plugin.allocator import COMPONENT, Allocator
 from interceptor.device_plugin.inventory import Inventory
 from interceptor.device_plugin.notices import LOGGER, Notices
 from interceptor.device_plugin.service import Board, Endpoint
+from interceptor.device_plugin.sharing import Sharing
 from interceptor.devices import DevicesError, Machine
 from interceptor.npu_smi import NpuSmi
 from vnpu import kube, names
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from interceptor.device_plugin.host import Host
     from interceptor.device_plugin.lookup import Shown
     from interceptor.device_plugin.settings import NodeSettings
+    from interceptor.devices import Device
     from vnpu.chips import ChipTable
     from vnpu.kube import Cluster
 
@@ -89,13 +91,13 @@ class Plugin:
         self._stopping = threading.Event()
         self._changed = threading.Event()
         self._node_read = threading.Event()
-        self._cordon_changed = threading.Event()
+        self._look_due = threading.Event()
         self._problems: deque[tuple[str, str]] = deque(maxlen=_MOST_PROBLEMS)
         self._notices = Notices(self._publish)
         self._unpublished = Notices(lambda _topic, _problem: None)
         self._board = Board(Inventory(soft=setup.soft))
         self._machine: Machine | None = None
-        self._share_faults: dict[str, str] = {}
+        self._sharing = Sharing(self._share, self._look_due.set)
         self._cordoned: frozenset[str] = frozenset()
         self._allocator = Allocator(cluster, setup.node, setup.chips, host, lambda: self._board.inventory, self._served)
         self._endpoints: dict[str, Endpoint] = {}
@@ -132,8 +134,8 @@ class Plugin:
         self._node_read.wait(_PATIENCE_S)  # a cordoned card had better not be offered for a moment at each start
         due_s = 0.0
         while not self._stopping.is_set():
-            if self._cordon_changed.is_set() or time.monotonic() >= due_s:
-                self._cordon_changed.clear()
+            if self._look_due.is_set() or time.monotonic() >= due_s:
+                self._look_due.clear()
                 self._look()
                 due_s = time.monotonic() + self._setup.health_s
             self._attend()
@@ -146,15 +148,13 @@ class Plugin:
             return
         soft, refused = self._judge(self._machine)
         self._notices.tell("SoftSlicesRefused", refused)
-        if soft:
-            self._share(self._machine)
         inventory = offers.build(
             self._machine,
             self._setup.chips,
             self._setup.settings,
             soft=soft,
             refused=refused,
-            share_faults=self._share_faults,
+            share_faults=self._share_faults(self._machine) if soft else {},
             cordoned=self._cordoned,
         )
         self._notices.tell("ChipsNotOffered", "; ".join(inventory.faults))
@@ -186,19 +186,15 @@ class Plugin:
         refused = offers.soft_fault(machine.driver, self._host.library_fault(), share_fault)
         return not refused, refused
 
-    def _share(self, machine: Machine) -> None:
-        """Switch sharing on for each chip that is offered, once in the life of this process."""
+    def _share_faults(self, machine: Machine) -> Mapping[str, str]:
+        """Why chips that are offered cannot be shared, by UUID."""
         if self._setup.npu_smi is None:
-            return
-        npu_smi = NpuSmi(self._setup.npu_smi())
-        for device in filter(self._setup.settings.offers, machine.devices):
-            if device.uuid in self._share_faults or device.fault:
-                continue
-            try:
-                npu_smi.share(device.card, device.device)
-                self._share_faults[device.uuid] = ""
-            except DevicesError as error:
-                self._share_faults[device.uuid] = f"it cannot be shared: {error}"
+            return {}
+        return self._sharing.faults(filter(self._setup.settings.offers, machine.devices))
+
+    def _share(self, device: Device) -> None:
+        if self._setup.npu_smi is not None:
+            NpuSmi(self._setup.npu_smi()).share(device.card, device.device)
 
     def _attend(self) -> None:
         """Have a socket for each chip, and kubelet know of it: the kubelet that is there now."""
@@ -274,7 +270,7 @@ class Plugin:
             return
         if cordoned != self._cordoned:
             self._cordoned = cordoned
-            self._cordon_changed.set()
+            self._look_due.set()
 
     def _write(self, node: Mapping[str, Any]) -> None:
         inventory = self._board.inventory

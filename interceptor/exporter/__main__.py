@@ -5,21 +5,21 @@ Exit codes: 0 ended by a signal; 2 bad usage, or a file or port that cannot be u
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
 import signal
-import socketserver
 import sys
 import threading
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import make_wsgi_app
 
 from interceptor import dcmi, host_root
+from interceptor.exporter.listener import Listener
 from interceptor.exporter.node import Driver, Pods
 from interceptor.exporter.scrape import Scrape
 from vnpu import kube, names
@@ -29,42 +29,14 @@ from vnpu.errors import VnpuError
 from vnpu.terminal import complain
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Sequence
 
+    from vnpu.kube import Follower
+
 UNUSABLE: Final = 2
-
-_IDLE_S: Final = 5.0
-_MOST_REQUESTS: Final = 16
-
-
-class _Handler(WSGIRequestHandler):
-    timeout = _IDLE_S
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's own name
-        """Say nothing: scrapes come all day."""
-
-
-class _Server(socketserver.ThreadingMixIn, WSGIServer):
-    """Answers a few requests at a time, and closes what comes beyond: a silent client takes no memory."""
-
-    daemon_threads = True
-    _room = threading.BoundedSemaphore(_MOST_REQUESTS)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        if self._room.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._room.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Pass over what clients break off."""
+_HIGHEST_PORT: Final = 65535
+_LEAST_S: Final = 0.1
+_MOST_S: Final = 3600.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -87,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     registry = CollectorRegistry()
     registry.register(scrape)
     try:
-        server = _Server((options.host, options.port), _Handler)
+        server = Listener((options.host, options.port))
     except OSError as error:
         complain(f"exporter: {options.host}:{options.port}: {error.strerror or error}")
         return UNUSABLE
@@ -96,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
-    threading.Thread(target=pods.follow, args=(follower,), daemon=True).start()
+    threading.Thread(target=_follow_or_end, args=(pods, follower, ended), daemon=True).start()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     logging.getLogger("exporter").info("listening on %s:%d", *server.server_address[:2])
     while not ended.is_set():
@@ -108,6 +80,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _follow_or_end(pods: Pods, follower: Follower, ended: threading.Event) -> None:
+    """Follow until the end; a fault of ours ends the exporter, which kubelet then starts again."""
+    try:
+        pods.follow(follower)
+    finally:
+        ended.set()
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="python -m interceptor.exporter", description="What the slices of this node are granted and use."
@@ -116,12 +96,34 @@ def _parser() -> argparse.ArgumentParser:
     node = os.environ.get("NODE_NAME", "")
     add("--node", default=node, required=not node, help="name of this node (default: NODE_NAME)")
     add("--host", default="0.0.0.0", help="address to listen on (default %(default)s)")  # noqa: S104 - Prometheus is elsewhere
-    add("--port", type=int, default=names.EXPORTER_PORT, help="default %(default)s; 0 takes a free one")
-    add("--interval", type=float, metavar="SECONDS", default=5.0, help="between two looks at the driver (%(default)g)")
+    add("--port", type=_port, default=names.EXPORTER_PORT, help="default %(default)s; 0 takes a free one")
+    add(
+        "--interval",
+        type=_seconds,
+        metavar="SECONDS",
+        default=5.0,
+        help="between two looks at the driver (%(default)g)",
+    )
     add("--device-config", type=Path, metavar="FILE", help="chip table, in HAMi's format")
     add("--host-root", type=Path, metavar="DIR", default="/", help="where the host's / is seen (default %(default)s)")
     add("--kubeconfig", metavar="FILE", help="default: the pod's service account, else KUBECONFIG or ~/.kube/config")
     return parser
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > _HIGHEST_PORT:
+        raise argparse.ArgumentTypeError(f"{text}: a whole number from 0 to {_HIGHEST_PORT} is allowed")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not _LEAST_S <= seconds <= _MOST_S:
+        raise argparse.ArgumentTypeError(f"{text}: seconds from {_LEAST_S:g} to {_MOST_S:g} are allowed")
+    return seconds
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from interceptor.exporter.tenants import tenants
 from interceptor.exporter.usage import Holder, holders
+from interceptor.patience import Question
 from vnpu.errors import FieldError, VnpuError
 from vnpu.kube import Event, Listing, Lost
 from vnpu.objects import mapping_at
@@ -112,19 +113,22 @@ class Driver:
         """
         self._load = load
         self._root = root
+        self._asked = Question("libdcmi", self._ask)
         self._library: Dcmi | None = None
         self._said: set[str] = set()
         self.now = Chips()
 
     def look(self) -> None:
-        """Ask it anew."""
+        """Ask it anew; what it said before is not told as if it were new."""
         try:
-            self._library = self._library or self._load()
-            machine = self._library.machine()
+            self.now, faults = self._asked()
         except VnpuError as error:
-            self._say({str(error)})
-            self.now = Chips()
-            return
+            self.now, faults = Chips(), {str(error)}
+        self._say(faults)
+
+    def _ask(self) -> tuple[Chips, set[str]]:
+        self._library = self._library or self._load()
+        machine = self._library.machine()
         faults = set(machine.faults)
         usages = {}
         for device in machine.devices:
@@ -132,8 +136,7 @@ class Driver:
                 usages[device.uuid] = self._library.usage(device.card, device.device)
             except VnpuError as error:
                 faults.add(str(error))
-        self._say(faults)
-        self.now = Chips(machine, usages, holders(self._root, usages.values()), len(faults))
+        return Chips(machine, usages, holders(self._root, usages.values()), len(faults)), faults
 
     def _say(self, faults: set[str]) -> None:
         for fault in sorted(faults - self._said):

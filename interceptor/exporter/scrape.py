@@ -54,9 +54,7 @@ class Scrape(Collector):
             tenants, unreadable_pods = self._pods.now()
             chips = self._driver.now
             _add_host(table, chips)
-            self._rates.keep(
-                {(tenant.uid, tenant.container, part.uuid) for tenant in tenants for part in tenant.slices}
-            )
+            self._forget_all_but(tenants)
             unreadable_mirrors = sum(self._add_tenant(table, tenant, chips) for tenant in tenants)
             for kind, count in (
                 ("pods", unreadable_pods),

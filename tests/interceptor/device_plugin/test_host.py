@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -106,6 +109,58 @@ def test_what_pods_left_behind_is_removed_and_nothing_else(tree: HostTree) -> No
     assert tree.at(f"{names.CONTAINERS_HOST}/here_app").is_dir()
     assert tree.at(f"{names.CONTAINERS_HOST}/README").exists()
     assert [path.name for path in tree.at(names.QUOTAS_HOST).iterdir()] == ["here_app.json"]
+
+
+def test_a_tree_that_is_deeper_than_python_follows_is_removed_too(tree: HostTree) -> None:
+    host = host_of(tree)
+    for uid in ("gone", "next"):
+        host.prepare(uid, "app", "{}")
+    deep = "import os\nfor _ in range(1200): os.mkdir('a' * 200); os.chdir('a' * 200)"
+    subprocess.run([sys.executable, "-c", deep], check=True, cwd=tree.at(f"{names.CONTAINERS_HOST}/gone_app"))
+    host.forget({"gone", "next"})
+    assert host.pod_uids() == set()
+
+
+def test_what_cannot_be_removed_is_named_and_keeps_nothing_else(
+    tree: HostTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = host_of(tree)
+    for uid in ("kept", "gone"):
+        host.prepare(uid, "app", "{}")
+    rm = tree.root / "rm"
+    rm.write_text('#!/bin/sh\ncase "$*" in *kept*) echo "$*: busy" >&2; exit 1;; esac\nexec /bin/rm "$@"\n')
+    rm.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tree.root}:{os.environ['PATH']}")
+    with pytest.raises(OSError, match=r"kept_app: busy.*kept_app\.json: busy"):
+        host.forget({"kept", "gone"})
+    assert host.pod_uids() == {"kept"}
+
+
+def test_a_full_disk_is_told_by_path(tree: HostTree) -> None:
+    program = (
+        "import sys; from pathlib import Path; from interceptor.device_plugin.host import Host\n"
+        "Host(Path(sys.argv[1]), '1', 'x86_64').prepare('u', 'c', 'x' * 200_000)"
+    )
+    quotas = tree.at(names.QUOTAS_HOST)
+    quotas.mkdir(parents=True)
+    mount = 'mount -t tmpfs -o size=64k tmpfs "$1" && shift && exec "$@"'
+    command = [
+        "unshare",
+        "--mount",
+        "sh",
+        "-c",
+        mount,
+        "sh",
+        str(quotas),
+        sys.executable,
+        "-c",
+        program,
+        str(tree.root),
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=native.TOP)
+    if "unshare" in result.stderr:
+        pytest.skip("no mounts here")
+    assert result.stderr.splitlines()[-1] == f"OSError: [Errno 28] No space left on device: '{quotas}/u_c.new'"
 
 
 def test_a_host_without_containers_has_no_pods(tree: HostTree) -> None:

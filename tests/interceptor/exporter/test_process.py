@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import requests
 
+from interceptor.exporter import __main__ as command_line
 from tests.support import exporter_process, native
 from tests.support.api_stand_in import ApiStandIn
 from tests.support.containers import PATIENCE_S, Container, eventually
@@ -150,6 +151,23 @@ def test_a_port_that_is_taken_is_told_in_a_line(tmp_path: Path, api: ApiStandIn)
         )
     assert result.returncode == 2
     assert result.stderr == f"exporter: 127.0.0.1:{port}: Address already in use\n"
+
+
+@pytest.mark.parametrize(
+    ("argument", "reason"),
+    [
+        ("--port=65536", "from 0 to 65535"),
+        ("--port=-1", "from 0 to 65535"),
+        ("--interval=0", "from 0.1 to 3600"),
+        ("--interval=nan", "from 0.1 to 3600"),
+    ],
+)
+def test_numbers_out_of_range_are_told_in_a_line(
+    argument: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command_line.main(["--node=n1", argument]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert reason in line
 
 
 def test_the_node_must_be_told() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import stat
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from interceptor import region
 from interceptor.devices import Usage
 from interceptor.exporter.families import COUNTERS, GAUGES
+from tests.support.containers import PATIENCE_S, eventually
 from tests.support.examples import examples
 from tests.support.exporter import RUNTIME_ID, Exporter
 from tests.support.mirrors import MIB, write_mirror
@@ -20,6 +23,8 @@ from tests.support.objects import CHIP, container, pod
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from interceptor.devices import Machine
 
 GOLDEN = Path(__file__).with_name("metrics.txt")
 UID = "11111111-2222-3333-4444-555555555555"
@@ -171,6 +176,62 @@ def test_a_pod_that_is_gone_is_told_no_more_and_its_files_stay(exporter: Exporte
     assert exporter.mirror(UID).exists()
 
 
+def test_what_was_said_of_a_pod_that_is_gone_is_forgotten(exporter: Exporter, caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(2):
+        exporter.put(tenant())
+        exporter.mirror(UID).mkdir(parents=True, exist_ok=True)
+        assert exporter.values("vnpu_exporter_unreadable")[("mirrors",)] == 1
+        exporter.put()
+        assert exporter.values("vnpu_exporter_unreadable")[("mirrors",)] == 0
+    assert caplog.text.count("a regular file is allowed") == 2
+
+
+def test_no_file_of_a_tenant_is_kept_open(exporter: Exporter) -> None:
+    exporter.put(tenant())
+    exporter.mirror(UID).mkdir(parents=True)
+    exporter.values("vnpu_limiter_up")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(3):
+        exporter.values("vnpu_limiter_up")
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_device_is_never_opened(exporter: Exporter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To open a watchdog is to start it, and a container may be allowed to make such a file."""
+    exporter.put(tenant())
+    exporter.mirror(UID).parent.mkdir(parents=True)
+    try:
+        os.mknod(exporter.mirror(UID), stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("no devices may be made here")
+    opened = []
+    whole = os.open
+
+    def watched(path: object, flags: int, *rest: object) -> int:
+        if not flags & os.O_PATH:
+            opened.append(path)
+        return whole(path, flags, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("interceptor.region.os.open", watched)
+    assert exporter.values("vnpu_exporter_unreadable")[("mirrors",)] == 1
+    assert opened == []
+
+
+def test_a_driver_that_hangs_is_away_and_holds_up_nobody(exporter: Exporter) -> None:
+    go_on = threading.Event()
+    machine = exporter.library.machine
+    exporter.driver._asked._patience_s = 0.05
+
+    def hang() -> Machine:
+        go_on.wait(PATIENCE_S)
+        return machine()
+
+    exporter.library.machine = hang  # type: ignore[method-assign]
+    assert exporter.values("vnpu_exporter_source_up")[("driver",)] == 0
+    go_on.set()
+    assert eventually(lambda: exporter.values("vnpu_exporter_source_up")[("driver",)] == 1)
+
+
 def _fifo(path: Path) -> None:
     os.mkfifo(path)
 
@@ -195,11 +256,18 @@ def _huge(path: Path) -> None:
         file.truncate(1 << 40)
 
 
-def _writing(path: Path) -> None:
-    write_mirror(path, {"id": 0}, sequence=1, version=99)
+def _of_another_version(path: Path) -> None:
+    write_mirror(path, {"id": 0}, version=99)
 
 
-@pytest.mark.parametrize("put", [_fifo, _link, _link_to_a_neighbour, _cut, _huge, _writing, Path.mkdir, Path.touch])
+def _being_written(path: Path) -> None:
+    write_mirror(path, {"id": 0}, sequence=1)
+
+
+@pytest.mark.parametrize(
+    "put",
+    [_fifo, _link, _link_to_a_neighbour, _cut, _huge, _of_another_version, _being_written, Path.mkdir, Path.touch],
+)
 def test_no_file_of_a_tenant_stops_a_scrape_or_hides_another_tenant(
     exporter: Exporter, put: Callable[[Path], None]
 ) -> None:
@@ -209,8 +277,8 @@ def test_no_file_of_a_tenant_stops_a_scrape_or_hides_another_tenant(
     put(exporter.mirror(UID))
     write_mirror(exporter.mirror(other), {"id": 0, "used": 5})
     assert exporter.values("vnpu_limiter_up") == {APP: 0, ("team", "second", "app"): 1}
-    if put is not _writing:
-        assert exporter.values("vnpu_exporter_unreadable")[("mirrors",)] == 1
+    like_upstreams = put in (_of_another_version, _being_written)
+    assert exporter.values("vnpu_exporter_unreadable")[("mirrors",)] == (not like_upstreams)
 
 
 @given(noise=st.binary(max_size=2000), at=st.integers(0, 8000))
