@@ -18,9 +18,9 @@ def fault(head: bytes, machine: str) -> str:
     """Why a file that begins with ``head`` cannot run on ``machine``, ``""`` where it can."""
     if len(head) < HEAD or not head.startswith(_MAGIC):
         return "it is no ELF file"
-    order = "little" if head[5] == _LITTLE else "big"
-    number = int.from_bytes(head[18:20], "little" if order == "little" else "big")
-    made_for = _MACHINES.get(number, f"machine number {number}") if order == "little" else "a big-endian machine"
+    number = int.from_bytes(head[18:20], "little")
+    known = _MACHINES.get(number, f"machine number {number}")
+    made_for = known if head[5] == _LITTLE else "a big-endian machine"
     return "" if made_for == machine else f"it is made for {made_for}, and this machine is {machine}"
 
 

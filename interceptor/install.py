@@ -37,7 +37,7 @@ _PROGRAMS: Final = {"libvnpu.so": 0o644, "limiter": 0o755}
 _PRELOAD_MODE: Final = 0o644
 _DIRECTORY_MODE: Final = 0o755
 _SHARED_MODE: Final = 0o1777
-_MODES: Final = 0o7777
+_REMOVED: Final = ".removed"
 _PATIENCE_S: Final = 20.0
 _LOADED: Final = "import sys; sys.exit('/libvnpu.so' not in open('/proc/self/maps').read())"
 
@@ -129,7 +129,10 @@ def install(place: Place, programs: dict[str, bytes]) -> list[str]:
         target = place.seen(place.directory)
         with _alone(target):
             for leftover in target.glob(".*.new"):
-                leftover.unlink()
+                if leftover.is_dir() and not leftover.is_symlink():
+                    leftover.rmdir()
+                else:
+                    leftover.unlink()
             for name, content, mode in _files(place, programs):
                 changed += [f"{place.directory}/{name}"] if _file(target / name, content, mode) else []
     except OSError as error:
@@ -144,38 +147,48 @@ def faults(place: Place, programs: dict[str, bytes], machine: str) -> list[str]:
     return [*found, *(damaged or _start_faults(place))]
 
 
-def remove_old(place: Place, current: str) -> tuple[list[str], str]:
+def remove_old(place: Place, current: str, checkpoint: str = names.KUBELET_CHECKPOINT) -> tuple[list[str], str]:
     """Remove versions that no container uses.
 
     The newest of the others stays in any case: kubelet may be about to start a container with it, and a way back is
     short.
 
+    Args:
+        place: of the installation.
+        current: the version that is installed.
+        checkpoint: kubelet's note of its devices, on the host.
+
     Returns:
         The removed versions; and why none could be, or ``""``.
     """
     core = place.seen(names.CORE_DIR)
+    try:
+        with _alone(core):
+            for half_removed in core.glob(f".*{_REMOVED}"):
+                shutil.rmtree(half_removed)
+            unused = _unused(place, core, current, checkpoint)
+            for entry in unused:
+                shutil.rmtree(entry.rename(core / f".{entry.name}{_REMOVED}"))
+    except VnpuError as error:
+        return [], str(error)
+    except OSError as error:
+        return [], f"{error.filename}: {error.strerror}"
+    return [entry.name for entry in unused], ""
+
+
+def _unused(place: Place, core: Path, current: str, checkpoint: str) -> list[Path]:
     others = sorted(
         (entry for entry in core.iterdir() if entry.name != current and _is_version(entry)),
         key=lambda entry: entry.stat().st_mtime,
     )[:-1]
     if not others:
-        return [], ""
-    try:
-        used = versions.used(
-            [entry.name for entry in others], place.seen("/proc"), place.seen(names.KUBELET_CHECKPOINT)
-        )
-        removed = [entry for entry in others if entry.name not in used]
-        for entry in removed:
-            shutil.rmtree(entry)
-    except VnpuError as error:
-        return [], str(error)
-    except OSError as error:
-        return [], f"{error.filename}: {error.strerror}"
-    return [entry.name for entry in removed], ""
+        return []
+    used = versions.used([entry.name for entry in others], place.seen("/proc"), place.seen(checkpoint))
+    return [entry for entry in others if entry.name not in used]
 
 
 def _is_version(entry: Path) -> bool:
-    return not entry.is_symlink() and (entry / names.PRELOAD_FILE_NAME).is_file()
+    return not entry.is_symlink() and not entry.name.startswith(".") and (entry / names.PRELOAD_FILE_NAME).is_file()
 
 
 def _files(place: Place, programs: dict[str, bytes]) -> Iterator[tuple[str, bytes, int]]:
@@ -223,10 +236,10 @@ def _file(path: Path, content: bytes, mode: int) -> bool:
             os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
         new.replace(path)
-    except OSError:
+    except OSError as error:
         with suppress(OSError):
             new.unlink()
-        raise
+        raise host_root.named(error, new) from error
     return True
 
 
@@ -311,7 +324,7 @@ def _run_verb(options: argparse.Namespace) -> int:
             report.writelines(f"installed {path}\n" for path in changed)
             if not changed:
                 report.write(f"{place.directory} is as it should be\n")
-            removed, why_not = ([], "") if hami else remove_old(place, options.core_version)
+            removed, why_not = ([], "") if hami else remove_old(place, options.core_version, options.kubelet_checkpoint)
             report.writelines(f"removed {names.CORE_DIR}/{version}\n" for version in removed)
             if why_not:
                 report.write(f"old versions stay: {why_not}\n")
@@ -341,6 +354,12 @@ def _parser() -> argparse.ArgumentParser:
         choices=("vnpu", "hami"),
         default="vnpu",
         help="whose device plugin hands the files to containers (default %(default)s)",
+    )
+    parser.add_argument(
+        "--kubelet-checkpoint",
+        metavar="FILE",
+        default=names.KUBELET_CHECKPOINT,
+        help="kubelet's note of its devices, on the host (default %(default)s)",
     )
     parser.add_argument(
         "--core-version",

@@ -25,7 +25,8 @@ def used(versions: Iterable[str], proc: Path, checkpoint: Path) -> set[str]:
     Args:
         versions: names of directories below :data:`vnpu.names.CORE_DIR`.
         proc: the host's ``/proc``.
-        checkpoint: kubelet's :data:`vnpu.names.KUBELET_CHECKPOINT`, as seen from here.
+        checkpoint: kubelet's :data:`vnpu.names.KUBELET_CHECKPOINT`, as seen from here. A kubelet that has one of our
+            plugins has it, so where there is none it is another's path.
 
     Raises:
         InputError: it cannot be told, so every version may be used.
@@ -72,7 +73,5 @@ def _answered(checkpoint: Path) -> list[bytes]:
         document: Any = json.loads(checkpoint.read_bytes())
         entries = document["Data"]["PodDeviceEntries"] or []
         return [base64.b64decode(entry["AllocResp"] or "") for entry in entries]
-    except FileNotFoundError:
-        return []
     except (OSError, ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
         raise InputError(str(checkpoint), str(error), "kubelet's note of its devices must be readable") from error

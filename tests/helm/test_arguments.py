@@ -14,7 +14,7 @@ from tests.support.image import PROGRAMS
 
 STARTED: Final = ("kube-scheduler",)
 """Programs of other images."""
-REQUIRED_ENV: Final = {"NODE_NAME": "node-1"}
+REQUIRED_ENV: Final = {"NODE_NAME": "node-1", "LD_LIBRARY_PATH": "/host/usr/local/Ascend/driver/lib64/driver"}
 
 
 def commands(values: str) -> dict[tuple[str, ...], dict[str, Any]]:

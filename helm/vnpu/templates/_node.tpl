@@ -1,6 +1,7 @@
 {{- /* The host's files are seen below /host; what containers get is told by the host's own paths. */ -}}
 {{- define "vnpu.installer.arguments" -}}
 - --host-root=/host
+- --kubelet-checkpoint={{ .Values.node.kubeletDir }}/device-plugins/kubelet_internal_checkpoint
 {{- end -}}
 
 {{- /* Takes (list . mode). */ -}}
@@ -17,10 +18,13 @@
 - --host-root=/host
 {{- end -}}
 
-{{- define "vnpu.nodeName" -}}
+{{- /* libdcmi needs libraries of the driver, which the loader looks for where they are on the host. */ -}}
+{{- define "vnpu.node.environment" -}}
 env:
   - name: NODE_NAME
     valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
+  - name: LD_LIBRARY_PATH
+    value: /host/usr/local/Ascend/driver/lib64/driver:/host/usr/local/Ascend/driver/lib64/common
 {{- end -}}
 
 {{- /*

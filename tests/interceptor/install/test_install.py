@@ -9,6 +9,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from importlib import metadata
 from typing import TYPE_CHECKING
 
 import pytest
@@ -170,6 +171,43 @@ def test_a_full_disk_is_told_and_what_was_there_stays(host: Path, source: Path) 
     assert "File too large" in result.stderr
     assert library.read_text() == "the library of before"
     assert not list(library.parent.glob(".*"))
+
+
+@pytest.mark.parametrize("layout", ["vnpu", "hami"])
+def test_whatever_an_end_in_the_middle_left_is_in_nobodys_way(host: Path, source: Path, layout: str) -> None:
+    directory = at(host, VERSION_DIR if layout == "vnpu" else names.CORE_DIR)
+    (directory / ".limiter.new").mkdir(parents=True)
+    (directory / ".libvnpu.so.new").symlink_to(host / "victim")
+    (directory / ".ld.so.preload.new").write_text("half")
+    assert run(host, source, f"--layout={layout}") == 0
+    assert not (host / "victim").exists()
+    assert not list(directory.glob(".*"))
+
+
+def test_a_disk_that_is_full_is_told_by_path(host: Path, source: Path) -> None:
+    command = [sys.executable, "-m", "interceptor.install", f"--host-root={host}", f"--source={source}"]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(host)]
+    result = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", '"$@" && shift $# && exec $INSTALL', "sh", *mount],
+        env=os.environ | {"INSTALL": " ".join(command)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "unshare" in result.stderr:
+        pytest.skip("no mounts here")
+    assert result.returncode == 1
+    path = f"{host}{names.CORE_DIR}/{metadata.version('ascend-vnpu')}/.libvnpu.so.new"
+    assert result.stderr == f"install: {path}: No space left on device\n"
+
+
+def test_installers_that_run_at_once_agree(host: Path, source: Path) -> None:
+    for version in ("0.1", "0.2", "0.3"):
+        (at(host, names.CORE_DIR) / version).mkdir(parents=True)
+        (at(host, names.CORE_DIR) / version / "ld.so.preload").write_text("x")
+    command = [sys.executable, "-m", "interceptor.install", f"--host-root={host}", f"--source={source}"]
+    running = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(4)]
+    assert [(one.communicate()[1], one.returncode) for one in running] == [(b"", 0)] * len(running)
 
 
 def test_a_host_that_may_not_be_written_is_told_by_path(

@@ -47,7 +47,7 @@ def checkpoint(path: Path, *answers: bytes) -> Path:
 def test_what_a_container_has_mounted_is_used(tmp_path: Path, root: str) -> None:
     process(tmp_path, 1)
     process(tmp_path, 7, root)
-    assert used(["0.1.0", "0.1", "0.2.0"], tmp_path, tmp_path / "none") == {"0.1.0"}
+    assert used(["0.1.0", "0.1", "0.2.0"], tmp_path, checkpoint(tmp_path / "note")) == {"0.1.0"}
 
 
 def test_what_kubelet_would_mount_again_is_used(tmp_path: Path) -> None:
@@ -55,6 +55,12 @@ def test_what_kubelet_would_mount_again_is_used(tmp_path: Path) -> None:
     answer = b"\x12\x35\n\x1b/usr/local/hami-vnpu-core\x12\x1f/usr/local/hami-vnpu-core/0.2.0\x18\x01"
     note = checkpoint(tmp_path / "note", answer, b"")
     assert used(["0.1.0", "0.2.0"], tmp_path, note) == {"0.2.0"}
+
+
+def test_a_note_that_is_not_there_is_somewhere_else_and_frees_nothing(tmp_path: Path) -> None:
+    process(tmp_path, 1)
+    with pytest.raises(InputError, match="note"):
+        used(["0.1.0"], tmp_path, tmp_path / "note")
 
 
 @pytest.mark.parametrize(
@@ -68,17 +74,18 @@ def test_a_note_that_cannot_be_read_frees_nothing(tmp_path: Path, content: str) 
 
 
 def test_processes_that_cannot_be_seen_free_nothing(tmp_path: Path) -> None:
+    note = checkpoint(tmp_path / "note")
     with pytest.raises(InputError, match="processes of the host"):
-        used(["0.1.0"], tmp_path / "proc", tmp_path / "none")
+        used(["0.1.0"], tmp_path / "proc", note)
     process(tmp_path, 42)
     with pytest.raises(InputError, match="processes of the host"):
-        used(["0.1.0"], tmp_path, tmp_path / "none")
+        used(["0.1.0"], tmp_path, note)
 
 
 def test_a_process_that_ends_meanwhile_is_passed_over(tmp_path: Path) -> None:
     process(tmp_path, 1)
     (tmp_path / "8").mkdir()
-    assert used(["0.1.0"], tmp_path, tmp_path / "none") == set()
+    assert used(["0.1.0"], tmp_path, checkpoint(tmp_path / "note")) == set()
 
 
 def test_old_versions_go_but_the_newest_of_them_and_the_used_ones_stay(tmp_path: Path) -> None:
@@ -90,8 +97,11 @@ def test_old_versions_go_but_the_newest_of_them_and_the_used_ones_stay(tmp_path:
     (core / "containers").mkdir()
     process(tmp_path / "proc", 1)
     process(tmp_path / "proc", 2, f"{names.CORE_DIR}/0.2.0")
+    checkpoint(tmp_path / "data/note")
+    (core / ".0.0.9.removed").mkdir()  # what an end in the middle of a removal left
     place = Place.of_version(tmp_path, "0.5.0")
-    assert remove_old(place, "0.5.0") == (["0.1.0", "0.3.0"], "")
+    assert "kubelet_internal_checkpoint" in remove_old(place, "0.5.0")[1]
+    assert remove_old(place, "0.5.0", "/data/note") == (["0.1.0", "0.3.0"], "")
     assert {entry.name for entry in core.iterdir()} == {"0.5.0", "0.4.0", "0.2.0", "containers"}
 
 
