@@ -7,12 +7,15 @@ taken when it looked the same two times in a row and can be used; until then, an
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
+import stat
 import threading
 import time
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from vnpu.errors import VnpuError
+from vnpu.errors import InputError, VnpuError
 from webhook import logs, tls
 from webhook.metrics import Watched
 
@@ -53,7 +56,7 @@ class Watch(Generic[_Value]):
         self._files = [file for file in files if file is not None]
         self._load = load
         self._used = self._judged = self._seen = self._digest()
-        self.value = load()
+        self.value = self._checked()
         self.generation = 1
         self.error: VnpuError | None = None
 
@@ -67,7 +70,7 @@ class Watch(Generic[_Value]):
             self._judged, self.error = digest, None
             return True
         try:
-            value = self._load()
+            value = self._checked()
         except VnpuError as error:
             self._judged, self.error = digest, error
             return True
@@ -78,15 +81,37 @@ class Watch(Generic[_Value]):
         self.generation += 1
         return True
 
+    def _checked(self) -> _Value:
+        for file in self._files:
+            if file.exists() and not file.is_file() and not file.is_dir():
+                raise InputError(str(file), "a pipe or a device", "a regular file is expected")
+        return self._load()
+
     def _digest(self) -> bytes:
         digest = hashlib.blake2b()
         for file in self._files:
             try:
-                content = hashlib.blake2b(file.read_bytes()).digest()
+                content = hashlib.blake2b(_content(file)).digest()
             except OSError as error:
                 content = f"{error.errno}".encode()
             digest.update(content)
         return digest.digest()
+
+
+def _content(file: Path) -> bytes:
+    """What is in a file.
+
+    Raises:
+        OSError: it cannot be read, or is none: a pipe may have no writer, and a device no end.
+    """
+    with open(file, "rb", opener=_open_without_waiting) as opened:
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        return opened.read()
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 class Reloader:

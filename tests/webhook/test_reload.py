@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
@@ -11,9 +12,6 @@ from hypothesis import strategies as st
 
 from vnpu.errors import InputError
 from webhook.reload import Watch
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def watch(file: Path) -> Watch[str]:
@@ -37,6 +35,23 @@ def test_what_cannot_be_used_at_the_start_is_an_error(file: Path) -> None:
     file.write_text("bad")
     with pytest.raises(InputError, match="something good"):
         watch(file)
+
+
+@pytest.mark.parametrize("odd", ["pipe", "device"])
+def test_nobody_waits_for_what_is_no_file(odd: str, file: Path) -> None:
+    watched = watch(file)
+    file.unlink()
+    if odd == "pipe":
+        os.mkfifo(file)
+    else:
+        file.symlink_to("/dev/zero")
+    assert [watched.poll() for _ in range(3)] == [False, True, False]
+    assert watched.value == "one"
+    assert "a regular file is expected" in str(watched.error)
+    file.unlink()
+    file.write_text("two")
+    assert [watched.poll() for _ in range(2)] == [False, True]
+    assert (watched.value, watched.error) == ("two", None)
 
 
 def test_nothing_new(file: Path) -> None:
@@ -95,24 +110,16 @@ def test_one_that_changes_while_it_is_loaded_is_not_taken(file: Path) -> None:
 
 @given(st.lists(st.sampled_from(["good", "fine", "bad 1", "bad 2", None]), max_size=12))
 def test_whatever_happens_the_value_is_the_last_good_one(contents: list[str | None]) -> None:
-    current = ["good"]
-
-    def content() -> bytes:
-        return current[0].encode()
-
-    def load() -> str:
-        if current[0].startswith("bad"):
-            raise InputError("file", current[0], "something good is expected")
-        return current[0]
-
-    file: Any = SimpleNamespace(read_bytes=content)
-    watched = Watch((file,), load)
-    last_good = "good"
-    for content in contents:
-        current[0] = content or current[0]
-        watched.poll()
-        watched.poll()
-        if not current[0].startswith("bad"):
-            last_good = current[0]
-        assert watched.value == last_good
-        assert (watched.error is not None) == current[0].startswith("bad")
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "file")
+        file.write_text("good")
+        watched = watch(file)
+        last_good = "good"
+        for content in contents:
+            file.write_text(content or file.read_text())
+            watched.poll()
+            watched.poll()
+            bad = file.read_text().startswith("bad")
+            last_good = last_good if bad else file.read_text()
+            assert watched.value == last_good
+            assert (watched.error is not None) == bad
