@@ -147,9 +147,12 @@ class Store:
     def delete(self, target: Target, options: Object) -> Object:
         with self.changed:
             found = self.get(target)
-            uid = (options.get("preconditions") or {}).get("uid", found["metadata"]["uid"])
-            if uid != found["metadata"]["uid"]:
-                raise Refused(409, "Conflict", f"the UID in the precondition ({uid}) does not match the UID in record")
+            for field, value in (options.get("preconditions") or {}).items():
+                if value != found["metadata"][field]:
+                    name = {"uid": "UID", "resourceVersion": "ResourceVersion"}[field]
+                    raise Refused(
+                        409, "Conflict", f"the {name} in the precondition ({value}) does not match the record"
+                    )
             if found["metadata"].get("finalizers"):
                 after = copy.deepcopy(found)
                 after["metadata"].setdefault("deletionTimestamp", _now())

@@ -8,7 +8,7 @@ from typing import Any
 from tests.support.api_store import Store, Target
 from vnpu import names
 from vnpu.kube import LEASES, NODES, PODS
-from webhook.extender.calls import Bind, Call, Fence, GetNode, GetPod, GetTurn, ListPods, LockNode, TakeTurn
+from webhook.extender.calls import Bind, Call, DropTurn, Fence, GetNode, GetPod, GetTurn, ListPods, LockNode, TakeTurn
 
 MERGE = "application/merge-patch+json"
 
@@ -42,13 +42,10 @@ def carried_out(store: Store, call: Call) -> Any:
         case ListPods():
             return [one for one in store.select(Target(PODS)) if one["spec"].get("nodeName") == call.node]
         case TakeTurn():
-            spec = {"holderIdentity": call.ticket}
-            if call.version:
-                change = {"metadata": {"resourceVersion": call.version}, "spec": spec}
-                return store.patch(lease_of(call.node), change, MERGE)
-            target = lease_of(call.node)
-            metadata = {"name": target.name, "namespace": target.namespace}
-            return store.create(target, {"metadata": metadata, "spec": spec})
+            return _taken(store, call)
+        case DropTurn():
+            store.delete(lease_of(call.node), {"preconditions": {"resourceVersion": call.version}})
+            return None
         case LockNode():
             change = {"resourceVersion": call.version, "annotations": {names.NODE_LOCK: call.lock}}
             return store.patch(Target(NODES, None, call.name), {"metadata": change}, MERGE)
@@ -60,6 +57,13 @@ def carried_out(store: Store, call: Call) -> Any:
             store.bind(Target(PODS, call.namespace, call.name), {"metadata": metadata, "target": {"name": call.node}})
             return None
     raise AssertionError(call)
+
+
+def _taken(store: Store, call: TakeTurn) -> Any:
+    target, spec = lease_of(call.node), {"holderIdentity": call.ticket}
+    if call.version:
+        return store.patch(target, {"metadata": {"resourceVersion": call.version}, "spec": spec}, MERGE)
+    return store.create(target, {"metadata": {"name": target.name, "namespace": target.namespace}, "spec": spec})
 
 
 def lease_of(node: str) -> Target:

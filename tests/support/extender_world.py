@@ -110,6 +110,7 @@ class World:
             (4, self._pod_goes),
             (2, self._touch),
             (2, lambda: self._review(extender)),
+            (1, lambda: self._sweep(extender)),
             (3, self._late_arrives),
         ]
         if self.faults:
@@ -183,6 +184,11 @@ class World:
         if held:
             uid = self.chance.choice(held)
             extender.begin(extender.binder.review(uid), uid)
+
+    def _sweep(self, extender: Extender) -> None:
+        if extender.synced:
+            for node in extender.state.strays():
+                extender.begin(extender.binder.sweep(node), "")
 
     def _pod_comes(self) -> None:
         if sum(not pod["spec"].get("nodeName") for pod in self.objects(PODS)) < 6:

@@ -193,14 +193,17 @@ class Cluster:
         path = resource.path(name, namespace, subresource)
         return _object(self._call("PATCH", path, body=change, content_type=_PATCHES[kind]))
 
-    def delete(self, resource: Resource, name: str, namespace: str | None = None, *, uid: str = "") -> None:
-        """Delete an object; with a uid only that one and not another of its name.
+    def delete(
+        self, resource: Resource, name: str, namespace: str | None = None, *, uid: str = "", version: str = ""
+    ) -> None:
+        """Delete an object; with a uid only that one and not another of its name, with a version only as it was then.
 
         Raises:
             NotFound: it is not there.
-            Conflict: it has another uid.
+            Conflict: it has another uid or resource version.
         """
-        body = {"preconditions": {"uid": uid}} if uid else {}
+        conditions = {name: value for name, value in (("uid", uid), ("resourceVersion", version)) if value}
+        body = {"preconditions": conditions} if conditions else {}
         self._call("DELETE", resource.path(name, namespace), body={"apiVersion": "v1", "kind": "DeleteOptions"} | body)
 
     def bind(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from vnpu import names
 from vnpu.kube import LEASES, NODES, PODS
-from webhook.extender.calls import Bind, Fence, GetNode, GetPod, GetTurn, ListPods, LockNode, TakeTurn
+from webhook.extender.calls import Bind, DropTurn, Fence, GetNode, GetPod, GetTurn, ListPods, LockNode, TakeTurn
 
 if TYPE_CHECKING:
     from vnpu.kube import Cluster
@@ -31,6 +31,9 @@ def perform(call: Call, cluster: Cluster) -> Any:
             return cluster.list(PODS, field_selector=f"spec.nodeName={call.node}").items
         case TakeTurn():
             return _take(call, cluster)
+        case DropTurn():
+            name = names.TURN_LEASE_PREFIX + call.node
+            return cluster.delete(LEASES, name, names.TURN_NAMESPACE, version=call.version)
         case LockNode():
             change = {"resourceVersion": call.version, "annotations": {names.NODE_LOCK: call.lock}}
             return cluster.patch(NODES, call.name, {"metadata": change}, kind="merge")

@@ -27,7 +27,7 @@ from vnpu.kube import Conflict, KubeError, NotFound
 from vnpu.objects import annotation_path
 from vnpu.request import pod_request
 from webhook.extender import pods, turns
-from webhook.extender.calls import Bind, GetNode, GetPod, GetTurn, LockNode, TakeTurn, Wait
+from webhook.extender.calls import Bind, DropTurn, GetNode, GetPod, GetTurn, LockNode, TakeTurn, Wait
 from webhook.extender.state import Stage
 from webhook.extender.turns import PAUSE_S, UnknownError
 
@@ -124,6 +124,27 @@ class Binder:
             self._state.forget(uid)
         else:
             self._state.hold(uid, self._clock.seconds())
+
+    def sweep(self, node: str) -> Steps:
+        """Remove the Lease of a node that is gone, once it is known what came of its last turn.
+
+        Whoever takes the first turn with a Lease of his own making reads all pods of the node: so nothing is lost with
+        the old one.
+
+        Raises:
+            KubeError: that cannot be done now, or somebody takes a turn there.
+            UnknownError: what came of the last turn cannot be told.
+        """
+        version, fault = self._state.turn(node).version, self._state.turn(node).fault
+        if fault or node in self._busy or node in self._state.nodes:
+            return
+        if version:
+            ticket = self._state.unsettled(node)
+            if ticket is not None:
+                yield from turns.fate(ticket, self._clock, self._clock.seconds() + PATIENCE_S)
+            with suppress(NotFound):
+                yield DropTurn(node, version)
+        self._state.forget_turn(node, version)
 
     # ---- The pod
 
@@ -228,6 +249,9 @@ class Binder:
             except NotFound:
                 self._state.drop_turn(node)
             if self._state.turn(node).ticket == ticket:
+                if not version:
+                    # Whoever removed the Lease before knew what came of its turns. Here that may not be known.
+                    yield from turns.learn(self._state, node, self._clock)
                 return ticket
             self._in_time(deadline, f"others bind to {node} all the time")
 

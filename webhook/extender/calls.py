@@ -54,6 +54,13 @@ class TakeTurn(NamedTuple):
     ticket: str
 
 
+class DropTurn(NamedTuple):
+    """Delete the Lease of a node if that still has this version."""
+
+    node: str
+    version: str
+
+
 class Fence(NamedTuple):
     """Write the mark into the pod's fence annotation if the pod still has this version; answered by the Pod."""
 
@@ -80,7 +87,7 @@ class Wait(NamedTuple):
     seconds: float
 
 
-Call: TypeAlias = GetPod | GetNode | GetTurn | ListPods | TakeTurn | LockNode | Fence | Bind | Wait
+Call: TypeAlias = GetPod | GetNode | GetTurn | ListPods | TakeTurn | DropTurn | LockNode | Fence | Bind | Wait
 
 
 class Clock(Protocol):

@@ -10,6 +10,8 @@ import gc
 import os
 import threading
 import time
+from collections import Counter
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -25,7 +27,7 @@ from webhook.extender.state import Stage, State
 from webhook.logs import LOGGER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     from vnpu.admission.settings import Settings
     from vnpu.chips import ChipTable
@@ -40,6 +42,8 @@ _BROKEN: Final = 70
 """Exit code of a process that cannot go on: whoever watches over it starts another, which learns everything anew."""
 MOST_BINDS: Final = 48
 """At a time. Others than binds never wait, and the threads that are left are theirs."""
+MOST_ON_A_NODE: Final = 12
+"""Of these binds. A node whose device plugin is slow keeps none of the others waiting."""
 _LOOK_S: Final = 5.0
 """How often it is looked whether a share has waited too long for a word from the watch."""
 
@@ -78,7 +82,7 @@ class Engine:
         # Pods are listed last: what such a list does not show is over for the turns that were known before.
         self._feeds: dict[Feed, tuple[Feed, ...]] = {nodes: (), turns: (), pods: (nodes, turns)}
         self._synced: set[Feed] = set()
-        self._room = threading.BoundedSemaphore(MOST_BINDS)
+        self._binding: Counter[str] = Counter()
         metrics.gauge("nodes", "Nodes that are known.", lambda: len(self.state.nodes))
         metrics.gauge("npu_pods", "Pods that ask for NPUs or hold some.", lambda: len(self.state.pods))
         metrics.gauge(
@@ -115,12 +119,28 @@ class Engine:
         Raises:
             BindError: it was not bound, or is not known to be.
         """
-        if not self._room.acquire(blocking=False):
-            raise BindError(f"{MOST_BINDS} pods are being bound, and wait for their turn or for device plugins")
-        try:
+        with self._room(order.node):
             self._run(self._binder.bind(order))
+
+    @contextmanager
+    def _room(self, node: str) -> Iterator[None]:
+        """Room for one bind more, on this node and at all."""
+        with self._known:
+            for number, most, where in (
+                (self._binding[node], MOST_ON_A_NODE, f" to {node}"),
+                (self._binding.total(), MOST_BINDS, ""),
+            ):
+                if number >= most:
+                    raise BindError(
+                        f"{most} pods are being bound{where}, and wait for their turn or for a device plugin"
+                    )
+            self._binding[node] += 1
+        try:
+            yield
         finally:
-            self._room.release()
+            with self._known:
+                self._binding[node] -= 1
+                self._binding += Counter()  # without nodes where nothing is bound
 
     def _run(self, steps: Generator[Call, Any, None]) -> None:
         """Do what is asked for, until nothing more is."""
@@ -196,7 +216,7 @@ class Engine:
         return Listing(kept, version)
 
     def _review(self) -> None:
-        """Look after shares of which no watch has said a word for long."""
+        """Look after shares of which no watch has said a word for long, and after turns on nodes that are gone."""
         while True:
             time.sleep(_LOOK_S)
             with self._known:
@@ -204,11 +224,17 @@ class Engine:
                 late = [
                     uid for uid, one in self.state.assumed.items() if one.stage is Stage.HELD and one.since < before
                 ]
+                strays = self.state.strays() if self.synced else ()
             for uid in late:
                 try:
                     self._run(self._binder.review(uid))
                 except VnpuError as error:
                     LOGGER.warning("cannot look after a share", extra={"fields": {"uid": uid, "error": str(error)}})
+            for node in strays:
+                try:
+                    self._run(self._binder.sweep(node))
+                except VnpuError as error:
+                    LOGGER.warning("cannot remove a turn", extra={"fields": {"node": node, "error": str(error)}})
 
 
 def set_apart() -> None:

@@ -243,6 +243,16 @@ class State:
         if node in self._turns:
             self._turns[node] = self._turns[node]._replace(version="")
 
+    def forget_turn(self, node: str, version: str) -> None:
+        """Its Lease was removed as it was in this version, when it was known what came of its last turn."""
+        if self.turn(node).version == version:
+            self._turns.pop(node, None)
+            self._settled.pop(node, None)
+
+    def strays(self) -> list[str]:
+        """The nodes that are gone, and whose turns are not forgotten."""
+        return [node for node in self._turns if node not in self._nodes]
+
     def replace_turns(self, documents: Iterable[Mapping[str, Any]]) -> None:
         """These Leases are there, and no others."""
         gone = set(self._turns)

@@ -79,8 +79,17 @@ def settle(state: State, node: str, ticket: Ticket, clock: Clock, deadline: floa
     if state.unsettled(node) != ticket:
         return
     yield from fate(ticket, clock, deadline)
+    yield from learn(state, node, clock)
+    state.settle(node, ticket)
+
+
+def learn(state: State, node: str, clock: Clock) -> Generator[Call, Any, None]:
+    """Know all pods that are bound to a node by now.
+
+    Raises:
+        KubeError: they cannot be read.
+    """
     for document in (yield ListPods(node)):
         pod = pods.read(document, state.chips)
         if pod is not None and not pod.finished:
             state.assume(pod, Stage.HELD, clock.seconds())
-    state.settle(node, ticket)

@@ -79,6 +79,8 @@ class TestObjects:
         any_cluster.cluster.create(SECRETS, secret("one"), any_cluster.namespace)
         with pytest.raises(Conflict):
             any_cluster.cluster.delete(SECRETS, "one", any_cluster.namespace, uid="0000")
+        with pytest.raises(Conflict):
+            any_cluster.cluster.delete(SECRETS, "one", any_cluster.namespace, version="1")
         assert any_cluster.cluster.get(SECRETS, "one", any_cluster.namespace)
 
     def test_the_version_can_be_read(self, any_cluster: AnyCluster) -> None:

@@ -16,9 +16,9 @@ from tests.support.extender_world import World
 from vnpu import names
 from vnpu.admission.settings import DevicePlugin
 from vnpu.annotations import lock as locks
-from vnpu.kube import LEASES, NODES, PODS, Forbidden, KubeError, Unreachable
+from vnpu.kube import LEASES, NODES, PODS, Conflict, Forbidden, KubeError, Unreachable
 from webhook.extender.binding import PATIENCE_S, BindError, Order
-from webhook.extender.calls import Bind, Fence, GetPod, LockNode, TakeTurn, Wait
+from webhook.extender.calls import Bind, Fence, GetPod, ListPods, LockNode, TakeTurn, Wait
 
 Act = Callable[[Any], Any]
 """What happens instead of a call; gives its answer, an exception where it fails."""
@@ -50,9 +50,12 @@ class Case:
         steps = self.world.extenders[by].binder.bind(order)
         self.run(steps, acts or {})
 
+    def sweep(self, node: str, *, by: int = 0) -> None:
+        self.run(self.world.extenders[by].binder.sweep(node), {})
+
     def run(self, steps: Any, acts: dict[type, list[Act]]) -> None:
-        call = next(steps)
-        while True:
+        call = next(steps, None)
+        while call is not None:
             self.calls.append(call)
             try:
                 if isinstance(call, Wait):
@@ -108,16 +111,19 @@ def carried_out_but(case: Case, error: KubeError) -> Act:
 
 
 class TestBind:
-    def test_two_writes_bind_a_pod(self, case: Case) -> None:
+    def test_two_writes_bind_a_pod_and_the_first_turn_on_a_node_reads_its_pods(self, case: Case) -> None:
         order = case.pod()
         case.bind(order)
-        assert case.kinds() == [TakeTurn, Bind]
+        assert case.kinds() == [TakeTurn, ListPods, Bind]
         stored = case.stored(order)
+        case.world.serve(stored)
+        case.bind(case.pod("another"))
+        assert case.kinds()[3:] == [TakeTurn, Bind]
         ticket = stored["metadata"]["annotations"][names.BIND_TICKET]
         assert stored["spec"]["nodeName"] == "n0"
         assert ticket.startswith(f"1,{order.uid},team,p,")
         lease = case.world.store.objects[LEASES, names.TURN_NAMESPACE, "vnpu-turn-n0"]
-        assert lease["spec"]["holderIdentity"] == ticket
+        assert lease["spec"]["holderIdentity"].startswith("2,")
 
     def test_a_pod_that_is_bound_as_asked_is_no_error(self, case: Case) -> None:
         order = case.pod()
@@ -167,7 +173,7 @@ class TestBind:
             return case.world.carry_out(call)
 
         case.bind(order, {Bind: [touched]})
-        assert case.kinds() == [TakeTurn, Bind, GetPod, TakeTurn, Bind]
+        assert case.kinds() == [TakeTurn, ListPods, Bind, GetPod, TakeTurn, Bind]
         assert case.stored(order)["spec"]["nodeName"] == "n0"
 
     def test_a_refused_binding_gives_everything_back(self, hami: Case) -> None:
@@ -183,14 +189,14 @@ class TestUnknown:
     def test_a_binding_that_went_through_is_found_out(self, case: Case) -> None:
         order = case.pod()
         case.bind(order, {Bind: [carried_out_but(case, LOST)]})
-        assert case.kinds() == [TakeTurn, Bind, GetPod]
+        assert case.kinds() == [TakeTurn, ListPods, Bind, GetPod]
 
     def test_one_that_did_not_never_will(self, case: Case) -> None:
         order = case.pod()
         late: list[Any] = []
         with pytest.raises(BindError, match="lost"):
             case.bind(order, {Bind: [lambda call: late.append(call) or LOST]})
-        assert case.kinds() == [TakeTurn, Bind, GetPod, Fence]
+        assert case.kinds() == [TakeTurn, ListPods, Bind, GetPod, Fence]
         assert not case.assumed()
         assert isinstance(case.world.carry_out(late[0]), KubeError), "it comes too late"
         assert not case.stored(order)["spec"].get("nodeName")
@@ -228,7 +234,8 @@ class TestTwoExtenders:
     def test_a_binding_that_is_still_on_its_way_is_stopped(self, case: Case) -> None:
         first, second = case.pod("first", 65536, 100), case.pod("second", 65536, 100)
         steps = case.world.extenders[0].binder.bind(first)
-        on_its_way = steps.send(case.world.carry_out(next(steps)))
+        steps.send(case.world.carry_out(next(steps)))
+        on_its_way = steps.send([])
         assert isinstance(on_its_way, Bind)
         case.bind(second, by=1)
         assert isinstance(case.world.carry_out(on_its_way), KubeError)
@@ -243,13 +250,72 @@ class TestTwoExtenders:
             case.bind(case.pod("second"))
 
 
+class TestSweep:
+    def test_the_lease_of_a_node_that_is_gone_is_removed_and_forgotten(self, case: Case) -> None:
+        case.bind(case.pod())
+        case.catch_up()
+        state = case.world.extenders[0].state
+        assert not state.strays()
+        case.sweep("n0")
+        assert self.leases(case)
+        case.world.store.delete(Target(NODES, None, "n0"), {})
+        case.catch_up()
+        assert state.strays() == ["n0"]
+        case.sweep("n0")
+        assert not self.leases(case)
+        assert not state.strays()
+
+    def test_a_binding_on_its_way_to_a_node_that_is_gone_never_arrives(self, case: Case) -> None:
+        first, second = case.pod("first", 65536, 100), case.pod("second", 65536, 100)
+        steps = case.world.extenders[0].binder.bind(first)
+        steps.send(case.world.carry_out(next(steps)))
+        on_its_way = steps.send([])
+        assert isinstance(on_its_way, Bind)
+        case.world.store.delete(Target(NODES, None, "n0"), {})
+        case.world.catch_up(case.world.extenders[1])
+        case.sweep("n0", by=1)
+        assert not self.leases(case)
+        case.world.make_node("n0")
+        case.world.catch_up(case.world.extenders[1])
+        case.bind(second, by=1)
+        assert isinstance(case.world.carry_out(on_its_way), KubeError)
+        case.world.check()
+
+    def test_whoever_makes_a_lease_knows_what_was_bound_under_the_one_before(self, case: Case) -> None:
+        late = case.world.extenders[1]
+        first, second = case.pod("first", 65536, 100), case.pod("second", 65536, 100)
+        case.bind(first)
+        case.world.serve(case.stored(first))
+        case.world.store.delete(Target(LEASES, names.TURN_NAMESPACE, "vnpu-turn-n0"), {})
+        late.lose_watch(1)
+        late.look(1)
+        late.look(1)
+        assert late.state.turn("n0").ticket is None
+        case.bind(second, by=1)
+        case.world.check()
+
+    def test_a_turn_that_is_taken_meanwhile_keeps_its_lease(self, case: Case) -> None:
+        case.bind(case.pod())
+        case.world.store.delete(Target(NODES, None, "n0"), {})
+        case.catch_up()
+        lease = self.leases(case)[0]
+        case.world.update(LEASES, lease, {"spec": {"holderIdentity": "2,u,team,q,m"}})
+        with pytest.raises(Conflict):
+            case.sweep("n0")
+        assert self.leases(case)
+
+    @staticmethod
+    def leases(case: Case) -> list[Any]:
+        return case.world.objects(LEASES)
+
+
 class TestDevicePlugin:
     def test_hamis_finds_its_pod_by_the_lock(self, hami: Case) -> None:
         hami.bind(hami.pod())
         assert hami.lock is not None
         lock = locks.decode(hami.lock)
         assert (lock.namespace, lock.pod) == ("team", "p")
-        assert hami.kinds() == [TakeTurn, LockNode, Bind]
+        assert hami.kinds() == [TakeTurn, ListPods, LockNode, Bind]
 
     def test_the_next_pod_waits_until_the_lock_is_released(self, hami: Case) -> None:
         first, second = hami.pod("first"), hami.pod("second")

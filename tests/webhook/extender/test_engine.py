@@ -21,10 +21,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_binds_that_wait_leave_threads_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "MOST_BINDS", 1)
+@pytest.mark.parametrize(
+    ("most", "text"), [("MOST_BINDS", "1 pods are being bound, "), ("MOST_ON_A_NODE", "1 pods are being bound to n0, ")]
+)
+def test_binds_that_wait_leave_threads_for_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: str, text: str
+) -> None:
+    monkeypatch.setattr(engines, most, 1)
     with ApiStandIn() as api, ThreadPoolExecutor(1) as pool:
-        pod = api.put(PODS, objects.pod(name="p", node="", phase="Pending"))
+        pod, other = (api.put(PODS, objects.pod(name=name, node="", phase="Pending")) for name in ("p", "other"))
         settings = Settings(device_plugin=DevicePlugin.VNPU)
         engine = Engine(api.cluster(tmp_path), settings, DEFAULT_CHIPS, DEFAULT_POLICY, Metrics())
         order = Order("team", "p", pod["metadata"]["uid"], "n0")
@@ -32,8 +37,10 @@ def test_binds_that_wait_leave_threads_for_others(tmp_path: Path, monkeypatch: p
         api.fail(Fault("GET", "/pods/p", act=lambda: (asked.set(), release.wait(60))))
         first = pool.submit(engine.bind, order)
         assert asked.wait(60)
-        with pytest.raises(BindError, match="1 pods are being bound"):
+        with pytest.raises(BindError, match=text):
             engine.bind(order)
+        with pytest.raises(BindError, match=text if most == "MOST_BINDS" else "node n1 is not known"):
+            engine.bind(Order("team", "other", other["metadata"]["uid"], "n1"))
         release.set()
         with pytest.raises(BindError, match="node n0 is not known"):
             first.result(60)
