@@ -198,10 +198,10 @@ class State:
             self.drop_node(name)
 
     def _rehome(self, name: str, before: NodeView | None, after: NodeView | None) -> None:
-        for view, change in ((before, set.discard), (after, set.add)):
+        for view, there in ((before, False), (after, True)):
             for card in view.node.cards if view is not None else ():
                 self._touch_card(card.uuid)
-                change(self._homes[card.uuid], name)
+                _change_group(self._homes, card.uuid, name, there=there)
                 self._touch_card(card.uuid)
         # Pods that are there and hold cards of other nodes put the blame on this one only while it is known.
         for uid in self._at.get(name, _NOWHERE):
@@ -358,14 +358,14 @@ class State:
         (self._waiting.add if after is not None and after.unserved is not None else self._waiting.discard)(uid)
         if before is not None and after is not None and before.entry == after.entry:
             return
-        for one, change in ((before, set.discard), (after, set.add)):
+        for one, there in ((before, False), (after, True)):
             if one is None:
                 continue
             if one.entry.where:
-                change(self._at[one.entry.where], uid)
+                _change_group(self._at, one.entry.where, uid, there=there)
                 self._dirty.add(one.entry.where)
             for uuid in one.entry.uuids:
-                change(self._holders[uuid], uid)
+                _change_group(self._holders, uuid, uid, there=there)
                 self._dirty |= self._homes.get(uuid, _NOWHERE)
 
     def _books(self, name: str, view: NodeView) -> tuple[Node, Mapping[str, Use]]:
@@ -384,6 +384,13 @@ class State:
         nodes = [self._nodes[other].node for other in sorted(involved) if other in self._nodes]
         books = ledger.balance(nodes, entries)
         return next(node for node in books.nodes if node.name == name), books.used
+
+
+def _change_group(groups: defaultdict[str, set[str]], name: str, member: str, *, there: bool) -> None:
+    """Groups without members are not kept: names of nodes and cards come and go without end."""
+    (groups[name].add if there else groups[name].discard)(member)
+    if not groups[name]:
+        del groups[name]
 
 
 def _older(version: str, than: str) -> bool:

@@ -217,3 +217,20 @@ def test_a_time_that_is_none_is_long_ago(state: State, written: str) -> None:
     assert found is not None
     state.put_pod(found)
     assert state.silent(1) == {"n0"}
+
+
+def test_nothing_is_kept_of_what_is_gone(state: State) -> None:
+    def sizes() -> list[int]:
+        return [len(part) for part in vars(state).values() if hasattr(part, "__len__")]
+
+    assert not state.index.held("n9-0").slots
+    before = sizes()
+    node = objects.node(objects.card("n9-0"), name="n9")
+    node["metadata"] |= {"uid": "u9", "resourceVersion": "6"}
+    state.put_node(node)
+    state.put_pod(pod(node="n9", text=entry("n9-0")))
+    assert sizes() != before
+    state.drop_pod("uid-app")
+    state.drop_node("n9")
+    assert not state.index.held("n9-0").slots
+    assert sizes() == before
