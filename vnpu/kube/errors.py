@@ -8,6 +8,7 @@ from typing import Final
 from vnpu.errors import VnpuError
 
 _TOO_MANY: Final = 429
+_OVERLOADED: Final = 503
 _SERVER_FAULTS: Final = frozenset({500, 502, 503, 504})
 _LONGEST_WAIT_S: Final = 60.0
 """Longer than this nobody is made to wait, whatever the server asks."""
@@ -36,8 +37,13 @@ class KubeError(VnpuError):
 
     @property
     def unknown(self) -> bool:
-        """Whether a write that ended so may have been carried out all the same: look before it is tried again."""
-        return self.status in _SERVER_FAULTS and self.retry_after_s is None
+        """Whether a write that ended so may have been carried out all the same: look before it is tried again.
+
+        A 503 that asks to wait was turned away at the door. A 500 or 504 that does so may come from behind it: the
+        server's ``ServerTimeout`` is one.
+        """
+        turned_away = self.status == _OVERLOADED and self.retry_after_s is not None
+        return self.status in _SERVER_FAULTS and not turned_away
 
     @property
     def passing(self) -> bool:

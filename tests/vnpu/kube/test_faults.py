@@ -143,11 +143,11 @@ class TestWrites:
         assert [request.method for request in api.requests] == ["PUT"]
         assert not pauses
 
-    @pytest.mark.parametrize("status", [500, 504])
+    @pytest.mark.parametrize(("status", "retry_after"), [(500, ""), (504, ""), (500, "2"), (504, "2"), (503, "")])
     def test_a_fault_of_the_server_leaves_the_outcome_unknown(
-        self, api: ApiStandIn, cluster: Cluster, pauses: list[float], status: int
+        self, api: ApiStandIn, cluster: Cluster, pauses: list[float], status: int, retry_after: str
     ) -> None:
-        api.fail(Fault("POST", status=status))
+        api.fail(Fault("POST", status=status, retry_after=retry_after))
         with pytest.raises(KubeError) as caught:
             cluster.create(SECRETS, SECRET, "n")
         assert caught.value.unknown
