@@ -8,14 +8,13 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import signal
 import sys
 from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from interceptor import dcmi, devices, elf
+from interceptor import dcmi, devices, elf, signals
 from interceptor.device_plugin import settings
 from interceptor.device_plugin.host import Host
 from interceptor.device_plugin.plugin import HEALTH_S, Plugin, Setup
@@ -54,8 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complain(f"device_plugin: {error}")
         return UNUSABLE
     plugin = Plugin(setup, host, cluster)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: plugin.stop())
+    signals.on_end(plugin.stop)
     plugin.run()
     return 0
 

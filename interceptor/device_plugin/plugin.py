@@ -117,7 +117,7 @@ class Plugin:
             reporter.join(_GRACE_S)
 
     def stop(self) -> None:
-        """End :meth:`run`; also from a signal handler."""
+        """End :meth:`run`, from any thread."""
         self._stopping.set()
         self._changed.set()
 

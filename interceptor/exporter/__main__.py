@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import signal
 import sys
 import threading
 from functools import partial
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import make_wsgi_app
 
-from interceptor import dcmi, host_root
+from interceptor import dcmi, host_root, signals
 from interceptor.exporter.listener import Listener
 from interceptor.exporter.node import Driver, Pods
 from interceptor.exporter.scrape import Scrape
@@ -66,8 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     server.set_app(make_wsgi_app(registry))
     follower = cluster.follow(kube.PODS, field_selector=f"spec.nodeName={options.node}")
     ended = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ended.set())
+    signals.on_end(ended.set)
     threading.Thread(target=_follow_or_end, args=(pods, follower, ended), daemon=True).start()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     logging.getLogger("exporter").info("listening on %s:%d", *server.server_address[:2])
