@@ -141,7 +141,7 @@ class Binder:
         if version:
             ticket = self._state.unsettled(node)
             if ticket is not None:
-                yield from turns.fate(ticket, self._clock, self._clock.seconds() + PATIENCE_S)
+                yield from turns.settle(self._state, node, ticket, self._clock, self._clock.seconds() + PATIENCE_S)
             with suppress(NotFound):
                 yield DropTurn(node, version)
         self._state.forget_turn(node, version)
