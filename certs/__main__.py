@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from certs.publish import Place
 from certs.rotation import PROPAGATION, Step
-from vnpu.command_line import Parser
+from vnpu import terminal
+from vnpu.command_line import Parser, UsageError
 from vnpu.errors import VnpuError
 from vnpu.kube import connect
 from vnpu.names import CERTIFICATES_OWNER
@@ -36,6 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns its exit code."""
     try:
         options = _parser().parse_args(arguments)
+        if options.command == "publish" and options.within_seconds < options.propagation_seconds:
+            raise UsageError(
+                f"--within-seconds {options.within_seconds:g}: a new caBundle alone takes "
+                f"{options.propagation_seconds:g} s to be seen (--propagation-seconds); give it more than that"
+            )
         cluster = connect(kubeconfig=options.kubeconfig, context=options.context, agent=CERTIFICATES_OWNER)
         place = Place(options.namespace, options.service, options.secret, tuple(options.webhook_configurations))
         if options.command == "check":
@@ -91,6 +97,8 @@ def _until_done(replica: Replica, within_s: float) -> int:
         if step in done and not replica.renew:
             return 0
         if time.monotonic() + pause_s > deadline:
+            last = "the log says why" if step is None else step.value
+            terminal.complain(f"certs: gave up, not done within {within_s:g} s (--within-seconds): {last}")
             return WRONG
         time.sleep(pause_s)
 

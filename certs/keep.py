@@ -30,6 +30,7 @@ _SLOW_S: Final = 30.0
 """Between two looks while somebody has to grant or clear up something first."""
 _LONGEST_PAUSE_S: Final = 20.0
 _SAY_AGAIN_S: Final = 600.0
+_LEFT_ALONE: Final = "the caBundles differ and are left alone"
 _RACE_S: Final = 0.1
 """About how long somebody who was slower waits before looking again."""
 
@@ -173,12 +174,13 @@ class Replica:
             self.log.say("info", "serves", serial=pair.certificate.serial, notAfter=ends)
 
     def _tell(self, step: Step, why: str) -> None:
-        if step is Step.SETTLED:
+        if step is Step.SETTLED or (self.secret_only and step is Step.WAIT):
             return
+        message = _LEFT_ALONE if self.secret_only and step is Step.PUBLISH else step.value
         # A caBundle that somebody else keeps changing back is published every few seconds.
         say = self.log.say if step in WRITES else self.log.say_once
         secret = f"{self.place.namespace}/{self.place.secret}"
-        say("error" if step is Step.STUCK else "info", step.value, reason=why, secret=secret)
+        say("error" if step is Step.STUCK else "info", message, reason=why, secret=secret)
 
     def _serves(self) -> str:
         return "what was served goes on being served" if self._served is not None else "nothing is served yet"

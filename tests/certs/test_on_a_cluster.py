@@ -247,8 +247,12 @@ class TestFaults:
 
 
 class TestCommands:
-    def test_ensure_leaves_the_bundles_alone(self, configured: AnyCluster) -> None:
+    def test_ensure_leaves_the_bundles_alone(self, configured: AnyCluster, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["ensure", *arguments(configured)]) == 0
+        assert [json.loads(line)["message"] for line in capsys.readouterr().out.splitlines()] == [
+            "made a new CA and a serving pair",
+            "the caBundles differ and are left alone",
+        ]
         assert trust(configured).serving is not None
         assert bundles(configured) == {b""}
 
@@ -267,10 +271,31 @@ class TestCommands:
         assert after.authorities[1:] == before.authorities
         assert bundles(configured) == {after.bundle}
 
+    def test_ensure_waits_for_nobody(self, configured: AnyCluster, capsys: pytest.CaptureFixture[str]) -> None:
+        one = replica(configured)
+        while one.turn()[0] is not Step.PUBLISH:
+            pass
+        capsys.readouterr()
+        assert main(["ensure", *arguments(configured)]) == 0
+        assert capsys.readouterr().out == ""
+
     def test_publish_gives_up_in_time(self, configured: AnyCluster, capsys: pytest.CaptureFixture[str]) -> None:
-        publish = ["publish", *arguments(configured), "--propagation-seconds", "9999", "--within-seconds", "1"]
+        publish = ["publish", *arguments(configured), "--propagation-seconds", "2", "--within-seconds", "2"]
         assert main(publish) == 1
-        assert "waits until API servers have surely seen" in capsys.readouterr().out
+        found = capsys.readouterr()
+        assert "waits until API servers have surely seen" in found.out
+        assert found.err == (
+            "certs: gave up, not done within 2 s (--within-seconds): "
+            "waits until API servers have surely seen the caBundle\n"
+        )
+
+    def test_publish_takes_no_time_that_cannot_be_enough(
+        self, configured: AnyCluster, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["publish", *arguments(configured), "--within-seconds", "20"]) == 2
+        found = capsys.readouterr()
+        assert found.out == ""
+        assert "--within-seconds 20: a new caBundle alone takes 60 s" in found.err
 
 
 class TestCheck:
