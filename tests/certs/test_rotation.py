@@ -271,7 +271,7 @@ def test_it_comes_to_rest_from_any_secret_and_any_bundle(pairs: tuple[Pair, ...]
     assert len(set(cluster.signers)) <= 1, "never does a second CA win"
 
 
-@settings(max_examples=settings.default.max_examples // 8, stateful_step_count=40)
+@settings(max_examples=settings.default.max_examples // 16, stateful_step_count=40)
 class Interleaved(RuleBasedStateMachine):
     """Replicas in any order, with failures, restarts, lost Secrets and time: no call fails, and it comes to rest."""
 

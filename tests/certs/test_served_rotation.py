@@ -28,7 +28,7 @@ from vnpu.kube import MUTATING, VALIDATING
 if TYPE_CHECKING:
     from pathlib import Path
 
-ROTATIONS = int(os.environ.get("VNPU_ROTATIONS", "4"))
+ROTATIONS = int(os.environ.get("VNPU_ROTATIONS", "2"))
 MESSAGE = post(body_of("mutate-create-pods-soft-910b3.json"))
 PLACE = Place("vnpu", "webhook", "certs", ("vnpu",))
 NAME = "webhook.vnpu.svc"
