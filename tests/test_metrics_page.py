@@ -6,12 +6,17 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from interceptor.exporter.families import COUNTERS, GAUGES
 from webhook.extender.metrics import Metrics as ExtenderMetrics
-from webhook.metrics import Metrics
+from webhook.metrics import Late, Metrics, Shed, Watched
+from webhook.review import Decision, Endpoint, Reason
+from webhook.wire import Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from enum import StrEnum
 
 PAGE = (Path(__file__).parents[1] / "docs" / "metrics.md").read_text()
 _HEAD = re.compile(r"^# HELP (\S+) (.*)\n# TYPE \S+ (\w+)$", re.MULTILINE)
@@ -35,6 +40,11 @@ def test_each_metric_has_its_row() -> None:
     missing = [f"| `{name}` | {rest} |" for name, rest in (*_exposed(), *_exported())]
     missing = [row for row in missing if row not in PAGE]
     assert not missing, "\n".join(["docs/metrics.md lacks", *missing])
+
+
+@pytest.mark.parametrize("words", [(Endpoint,), (Decision,), (Reason, Unreadable), (Shed,), (Late,), (Watched,)])
+def test_the_values_of_each_label_are_listed(words: tuple[type[StrEnum], ...]) -> None:
+    assert f"| {', '.join(f'`{word}`' for kind in words for word in kind)} |" in PAGE
 
 
 def test_no_row_is_of_a_metric_that_is_not_there() -> None:

@@ -145,8 +145,8 @@ def running(folder: Path, machine: Machine) -> Iterator[Node]:
     machine.tool("create", f"chip={CHIP}", f"memory_mib={chip.memory_capacity_mib}")
     host = HostTree(folder / "host").make()
     simulator = native.simulator("nested")
-    where = [f"--host-root={host.root}", f"--source={native.source()}", f"--core-version={host.version}"]
-    assert install.main(where) == 0
+    place = install.Place.of_version(host.root, host.version)
+    install.install(place, install.read_source(native.source(), host.machine))
     shutil.copytree(simulator, host.at(DRIVER), dirs_exist_ok=True)
     shutil.copy(simulator / "npu-smi", host.at(NPU_SMI))
     arguments = ["--mode", "soft", "--npu-smi", str(simulator / "npu-smi")]
