@@ -349,7 +349,7 @@ class PluginProcess:
             "--core-version": self.host.version,
         }
         options = [str(part) for pair in fixed.items() for part in pair]
-        return [sys.executable, "-m", "interceptor.device_plugin", *options, *self.arguments]
+        return [sys.executable, "-X", "faulthandler", "-m", "interceptor.device_plugin", *options, *self.arguments]
 
     def start(self) -> None:
         simulator = native.simulator("nested")
@@ -363,9 +363,13 @@ class PluginProcess:
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(number)
-        code = self.process.wait(PATIENCE_S)
-        self.process = None
-        return code
+        process, self.process = self.process, None
+        try:
+            return process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGABRT)  # the log then has what each thread was doing
+            process.wait(PATIENCE_S)
+            raise AssertionError(self.log()) from None
 
     @contextmanager
     def running(self) -> Iterator[PluginProcess]:
