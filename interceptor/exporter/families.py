@@ -32,6 +32,7 @@ class Family(StrEnum):
     BUSY = "hami_container_device_utilization_ratio"
     ENFORCED = "vnpu_memory_enforced_bytes"
     DRIVER_USED = "vnpu_memory_driver_bytes"
+    GRANTED = "vnpu_core_granted_ratio"
     ENTITLED = "vnpu_core_entitled_ratio"
     RECEIVED = "vnpu_core_received_ratio"
     HELD = "vnpu_core_held_seconds"
@@ -60,6 +61,10 @@ GAUGES: Final = {
     Family.BUSY: (_SLICE, "Percent of the card's time that the container had in the last seconds"),
     Family.ENFORCED: (_SLICE, "Bytes that the container's limiter holds it to; it should be what was granted"),
     Family.DRIVER_USED: (_SLICE, "Bytes of the card that the driver counts for the container's processes"),
+    Family.GRANTED: (
+        _SLICE,
+        "Part of the card's time that was granted to the container, from 0 to 1; 0 for none of its own",
+    ),
     Family.ENTITLED: (_SLICE, "Part of the card's time that the container's weight entitles it to, from 0 to 1"),
     Family.RECEIVED: (_SLICE, "Part of the card's time that the container had in the last seconds, from 0 to 1"),
     Family.LONGEST: (_SLICE, "Longest time that one launch of the container waited for its turn"),

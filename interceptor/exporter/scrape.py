@@ -83,6 +83,7 @@ class Scrape(Collector):
         for place, part in enumerate(tenant.slices):
             here = (*labels, str(part.index), part.uuid)
             table.add(Family.LIMIT, here, part.memory)
+            table.add(Family.GRANTED, here, part.core / 100)
             if part.uuid in chips.usages:
                 table.add(Family.DRIVER_USED, here, usage.held(tenant, chips.usages[part.uuid], chips.holders))
             if mirror is not None:

@@ -31,14 +31,12 @@ class Slice:
 
     Attributes:
         uuid: the card.
-        chip: common word of the chip.
         index: its place among the container's cards.
         memory: bytes that were granted.
         core: percent that was granted, 0 for none of its own.
     """
 
     uuid: str
-    chip: str
     index: int
     memory: int
     core: int
@@ -81,7 +79,7 @@ def tenants(pod: Mapping[str, Any], chips: ChipTable) -> list[Tenant]:
     for container, card, chip in _soft_cards(pod, chips):
         memory = (card.memory_mib or chip.memory_allocatable_mib) * _MIB
         mine = slices.setdefault(container.name, [])
-        mine.append(Slice(card.uuid, chip.common_word, len(mine), memory, card.core))
+        mine.append(Slice(card.uuid, len(mine), memory, card.core))
     for name, mine in slices.items():
         if len(mine) > CARDS:
             raise InputError(f"container {name}", len(mine), f"at most {CARDS} cards are allowed")

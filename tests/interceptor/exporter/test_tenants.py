@@ -13,7 +13,7 @@ MIB = 1 << 20
 
 
 def granted(*slices: tuple[str, int, int]) -> tuple[Slice, ...]:
-    return tuple(Slice(uuid, CHIP, index, mib * MIB, core) for index, (uuid, mib, core) in enumerate(slices))
+    return tuple(Slice(uuid, index, mib * MIB, core) for index, (uuid, mib, core) in enumerate(slices))
 
 
 def test_two_containers_on_one_card_keep_what_is_their_own() -> None:
