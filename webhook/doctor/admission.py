@@ -83,15 +83,12 @@ _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 def installation(case: Case) -> Iterator[Finding]:
     """Whether there is one installation, with both configurations."""
     found = case.namespaces
-    try:
-        namespace = case.namespace
-    except UnseenError as error:
-        yield NOT_INSTALLED.at("cluster", error.why)
-        return
     if len(found) > 1:
         yield SEVERAL.at("cluster", f"there are installations in {few(found)}")
-    if namespace not in found:
-        yield NOT_INSTALLED.at(f"Namespace {namespace}", "the chart is not installed there")
+    try:
+        _ = case.namespace
+    except UnseenError as error:
+        yield NOT_INSTALLED.at(error.what, error.why)
         return
     for kind, configurations in ((MUTATING.kind, case.mutating), (VALIDATING.kind, case.validating)):
         if not configurations:

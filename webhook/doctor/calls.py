@@ -55,6 +55,10 @@ NO_RUNTIME_CLASS: Final = Fault(
     "config",
 )
 
+_ELSEWHERE: Final = (
+    "name a namespace that takes such pods (--dry-run-namespace), and where the API server forbids it, let this "
+    "account create pods there"
+)
 _FAILED: Final = re.compile(r'failed calling webhook "([^"]+)"')
 _DENIED: Final = re.compile(r'admission webhook "([^"]+)" denied the request')
 _RUNTIME_CLASS: Final = re.compile(r"RuntimeClass .*not found", re.IGNORECASE | re.DOTALL)
@@ -83,7 +87,7 @@ def calls(case: Case) -> Iterator[Finding]:
     """What the API server answered."""
     found = case.snapshot.calls
     if not found:
-        raise UnseenError("dry run", "no pod was asked for")
+        raise UnseenError("dry run", "no pod was asked for", "leave --no-dry-run away, once the chart is installed")
     yield from _plain(found[PLAIN])
     if SLICE in found:
         yield from _slice(found[SLICE])
@@ -96,7 +100,7 @@ def _plain(call: Call) -> Iterator[Finding]:
         fault = PLAIN_FAILS if names.WEBHOOK_MARK in failing[1] else FOREIGN_FAILS
         yield fault.at(f"webhook {failing[1]}", f"a pod without NPUs was refused: {call.message}")
     elif call.pod is None:
-        raise UnseenError("dry run", f"a pod without NPUs was refused for another reason: {call.message}")
+        raise UnseenError("dry run", f"a pod without NPUs was refused for another reason: {call.message}", _ELSEWHERE)
 
 
 def _slice(call: Call) -> Iterator[Finding]:
@@ -113,7 +117,7 @@ def _slice(call: Call) -> Iterator[Finding]:
     elif _RUNTIME_CLASS.search(call.message):
         yield NO_RUNTIME_CLASS.at("admission", call.message)
     else:
-        raise UnseenError("dry run", f"a pod that asks for a slice was refused: {call.message}")
+        raise UnseenError("dry run", f"a pod that asks for a slice was refused: {call.message}", _ELSEWHERE)
 
 
 def _faulty(call: Call) -> Iterator[Finding]:
@@ -121,4 +125,4 @@ def _faulty(call: Call) -> Iterator[Finding]:
     if call.pod is not None:
         yield NOT_REFUSED.at("admission", "a pod that asks for 101 percent of a card was let through")
     elif denied is None and not _FAILED.search(call.message):  # a call that fails is told already
-        raise UnseenError("dry run", f"a faulty pod was refused for another reason: {call.message}")
+        raise UnseenError("dry run", f"a faulty pod was refused for another reason: {call.message}", _ELSEWHERE)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from vnpu import device_config, files, ledger, names
 from vnpu.admission.settings import parse_settings
 from vnpu.containers import containers_or_faults, resources
-from vnpu.errors import FieldError, InputError
-from vnpu.kube import CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, MUTATING, VALIDATING
+from vnpu.errors import FieldError, InputError, few
+from vnpu.kube import CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, MUTATING, NAMESPACES, VALIDATING
 from webhook.doctor.programs import DEVICE_PLUGINS, Role, ours, programs
 from webhook.doctor.snapshot import UnseenError, UnusableError, dig, items, label
 
@@ -71,11 +71,17 @@ class Case:
     def namespace(self) -> str:
         """Of the installation."""
         found = self.namespaces
-        if self._namespace is not None:
-            return self._namespace
+        if self._namespace is not None and self._namespace not in found:
+            raise UnseenError(f"{NAMESPACES.kind} {self._namespace}", self._why_not_there(self._namespace))
         if not found:
-            raise UnseenError("installation", "no Deployment and no webhook configuration of the chart was found")
-        return found[0]
+            raise UnseenError("cluster", "no Deployment and no webhook configuration of the chart was found")
+        return self._namespace or found[0]
+
+    def _why_not_there(self, name: str) -> str:
+        known = NAMESPACES.kind not in self.snapshot.unseen
+        there = [one["metadata"]["name"] for one in self.snapshot.of(NAMESPACES)] if known else [name]
+        why = "the chart is not installed there" if name in there else "there is no such namespace"
+        return f"{why}; installations are in {few(self.namespaces)}" if self.namespaces else why
 
     @cached_property
     def namespaces(self) -> list[str]:

@@ -57,7 +57,7 @@ NO_QUOTA: Final = Fault(
 SCHEDULER: Final = Fault(
     "pod-of-other-scheduler",
     Severity.WARNING,
-    "give it no schedulerName, or name that scheduler in knownSchedulers where it books NPUs",
+    "{remedy}, or name that scheduler in knownSchedulers where it books NPUs",
 )
 TWO_SCHEDULERS: Final = Fault(
     "two-schedulers-on-a-node",
@@ -127,7 +127,9 @@ def schedulers(case: Case) -> Iterator[Finding]:
         if node := dig(pod, "spec", "nodeName"):
             placed[node].add(name)
     for name, pods in sorted(strangers.items()):
-        yield SCHEDULER.at(f"scheduler {name}", f"admission does not know it, and it places {few(pods)}")
+        own = "give it no schedulerName"
+        remedy = "make it anew where admission looks at it" if name == names.SCHEDULER_DEFAULT else own
+        yield SCHEDULER.at(f"scheduler {name}", f"admission does not know it, and it places {few(pods)}", remedy=remedy)
     for node, found in sorted(placed.items()):
         if len(found) > 1:
             yield TWO_SCHEDULERS.at(f"Node {node}", f"pods of {few(sorted(found))} hold its cards")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 PUBLIC_PARTS: Final = ("tls.crt", "ca.crt")
 """What is kept of a Secret: certificates. Keys are dropped where they are read."""
+_READ: Final = "where the API server forbids it, let this account get and list it"
 _LONGEST_UNIX: Final = 11
 """Digits: until the year 5138."""
 
@@ -27,12 +28,14 @@ class UnseenError(VnpuError):
     Attributes:
         what: kind, and name where it is about one object.
         why: the API server's words, or what else was in the way.
+        remedy: what to do, so that it can be looked at.
     """
 
-    def __init__(self, what: str, why: str) -> None:
+    def __init__(self, what: str, why: str, remedy: str = "see to what is missing, and look again") -> None:
         super().__init__(what, why)
         self.what = what
         self.why = why
+        self.remedy = remedy
 
     def __str__(self) -> str:
         return f"{self.what}: {self.why}"
@@ -80,7 +83,7 @@ class Snapshot:
             UnseenError: they could not be looked at.
         """
         if resource.kind in self.unseen:
-            raise UnseenError(resource.kind, self.unseen[resource.kind])
+            raise UnseenError(resource.kind, self.unseen[resource.kind], _READ)
         return self.objects.get(resource.kind, ())
 
     def find(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
@@ -91,7 +94,7 @@ class Snapshot:
         """
         full = named(resource, name, namespace)
         if full in self.unseen:
-            raise UnseenError(full, self.unseen[full])
+            raise UnseenError(full, self.unseen[full], _READ)
         for one in self.of(resource):
             if one["metadata"]["name"] == name and one["metadata"].get("namespace", "") == namespace:
                 return one

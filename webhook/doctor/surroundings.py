@@ -32,7 +32,7 @@ NOT_IN_CONDITION: Final = Fault(
     "helm upgrade writes one list for both: while the webhook is away, what {account} writes is refused",
 )
 
-_WRITERS: Final = (Role.SCHEDULER, Role.NODE, Role.VOLCANO, Role.HAMI, Role.HAMI_NODE, Role.HAMI_GPU)
+WRITERS: Final = (Role.SCHEDULER, Role.NODE, Role.VOLCANO, Role.HAMI, Role.HAMI_NODE, Role.HAMI_GPU)
 _CONDITION: Final = "not-an-allocator"
 
 
@@ -56,7 +56,7 @@ def accounts(case: Case) -> Iterator[Finding]:
         for one in items(webhook.get("matchConditions"))
         if one.get("name") == _CONDITION
     ]
-    for program in case.running(*_WRITERS):
+    for program in case.running(*WRITERS):
         if program.account not in case.settings.allocators:
             seen = f"it runs as {program.account}, which is not among the allocators of the settings"
             yield NOT_ALLOCATOR.at(program.label, seen, account=program.account)

@@ -61,6 +61,35 @@ def test_a_fault_is_found_and_nothing_else(name: str) -> None:
         assert not re.search(r"[{}]", finding.remedy), "every fact is filled in"
 
 
+def test_what_is_not_there_is_not_called_well() -> None:
+    well = {one.subject for one in examine(doctor.case(doctor.CASES["nothing-installed"])) if not one.remedy}
+    assert well == {"other webhooks", "admission, by dry runs", "pods that kubelet refused"}
+    empty = examine(Case(doctor.snapshot([], calls={})))
+    assert {one.subject for one in empty if one.severity is Severity.OK} == {
+        "other webhooks",
+        "pods that kubelet refused",
+        "pods that wait for a device plugin",
+        "schedulers of pods",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "remedy"),
+    [
+        ("could-not-look", "could-not-look", "where the API server forbids it, let this account get and list it"),
+        ("dry-run-forbidden", "could-not-look", "let this account create pods there"),
+        ("nothing-installed", "could-not-look", "see to what is missing"),
+        ("not-installed", "not-installed", "name its namespace"),
+        ("pod-of-other-scheduler", "pod-of-other-scheduler", "give it no schedulerName"),
+        ("pod-of-default-scheduler", "pod-of-other-scheduler", "make it anew"),
+    ],
+)
+def test_a_remedy_is_for_what_was_seen(name: str, code: str, remedy: str) -> None:
+    told = [one.remedy for one in examine(doctor.case(doctor.CASES[name])) if one.code == code]
+    assert told
+    assert all(remedy in one for one in told)
+
+
 def test_every_fault_has_a_case_and_stands_in_the_document() -> None:
     covered = {one["code"] for path in doctor.CASES.values() for one in doctor.expected(path)}
     assert covered == set(faults())
