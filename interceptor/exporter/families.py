@@ -63,7 +63,7 @@ GAUGES: Final = {
     Family.DRIVER_USED: (_SLICE, "Bytes of the card that the driver counts for the container's processes"),
     Family.GRANTED: (
         _SLICE,
-        "Part of the card's time that was granted to the container, from 0 to 1; 0 for none of its own",
+        "Part of the card's time that was granted to the container: 0 is none of its own",
     ),
     Family.ENTITLED: (_SLICE, "Part of the card's time that the container's weight entitles it to, from 0 to 1"),
     Family.RECEIVED: (_SLICE, "Part of the card's time that the container had in the last seconds, from 0 to 1"),
