@@ -168,6 +168,9 @@ def numbers(found: Found, mode: Mode | None) -> Reading:
                 several = chip.super_pod or amounts.get(ResourceKind.COUNT, 1) > 1
                 meant = _meant(named.value, chip.memory_factor, high, parts=mode is not Mode.HARD or not several)
                 fault = QuantityError(fault.path, fault.value, f"{fault.allowed}{meant}")
+            elif kind is ResourceKind.COUNT and _is_part(named.value):
+                remedy = f"for a part of a card ask for {chip.memory_name} and {chip.core_name}"
+                fault = QuantityError(fault.path, fault.value, f"{fault.allowed}; {remedy}")
             faults.append(fault)
     if faults or mode is None:
         return Reading(None, faults)
@@ -184,6 +187,15 @@ def count(found: Found) -> int | None:
         return quantity.whole(named.value, low=1, high=quantity.INT32_MAX)
     except QuantityError:
         return None
+
+
+def _is_part(value: Any) -> bool:
+    """Whether a count of cards is more than none, and no whole number."""
+    try:
+        number = quantity.parse(value)
+    except QuantityError:
+        return False
+    return number > 0 and number.denominator > 1
 
 
 def _meant(value: Any, factor: int, high: int, *, parts: bool) -> str:

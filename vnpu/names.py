@@ -12,6 +12,8 @@ from typing import Final
 
 MODE: Final = "huawei.com/vnpu-mode"
 SHARE: Final = "huawei.com/vnpu-share"
+OUR_ANNOTATIONS: Final = "huawei.com/vnpu-"
+"""What every annotation of ours begins with, also those that users do not write."""
 NODE_POLICY: Final = "hami.io/node-scheduler-policy"
 CARD_POLICY: Final = "hami.io/gpu-scheduler-policy"
 SCORING_WEIGHTS: Final = "hami.io/device-scoring-weights"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from vnpu import names
 from vnpu.admission.pod import named
@@ -13,9 +13,10 @@ from vnpu.chips import ResourceKind
 from vnpu.containers import ContainerKind
 from vnpu.errors import ABSENT, FieldError, RequestError, did_you_mean, key, shown
 from vnpu.mode import Mode
+from vnpu.objects import annotation_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from vnpu.admission.complete import Completion
     from vnpu.admission.pod import Pod, Resource
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 
 _MOST_UNKNOWN: Final = 20
 """Unknown resources of a pod that are told."""
+
+_MOST_ANNOTATIONS: Final = 20
+"""The same for annotations."""
+_WRITTEN: Final = (names.MODE, names.SHARE)
+_READ: Final = frozenset({*_WRITTEN, names.BIND_TICKET, names.BIND_FENCE})
 
 _PARTS: Final = (names.MEMORY_SUFFIX, names.CORE_SUFFIX)
 _SURPRISES: Final = (
@@ -61,7 +67,8 @@ def foreign_resources(pod: Pod, settings: Settings, chips: ChipTable) -> tuple[l
     deny = ours or settings.unknown_chips is UnknownChips.DENY
     if deny or settings.unknown_chips is UnknownChips.WARN:
         # To look for the nearest name takes time, and nobody reads a thousand of them.
-        told = [_unknown(resource, chips) for resource in islice(_once(pod.unknown), _MOST_UNKNOWN)]
+        left = "" if deny else ", and leaves it to another device plugin"
+        told = [_unknown(resource, chips, left) for resource in islice(_once(pod.unknown), _MOST_UNKNOWN)]
         if deny:
             faults += told
         else:
@@ -77,11 +84,11 @@ def _once(resources: Iterable[Resource]) -> Iterable[Resource]:
     return first.values()
 
 
-def _unknown(resource: Resource, chips: ChipTable) -> FieldError:
+def _unknown(resource: Resource, chips: ChipTable, left: str) -> FieldError:
     hint = did_you_mean(resource.name, chips.resource_names)
     if not hint:
         hint = f"; known are {', '.join(chip.resource_name for chip in chips)}"
-    allowed = f"the device config knows no such resource{hint}"
+    allowed = f"the device config knows no such resource{left}{hint}"
     return named(RequestError(resource.path, resource.value, allowed), resource.container)
 
 
@@ -150,6 +157,7 @@ def _soft_cards(completion: Completion, settings: Settings, limit: int) -> Itera
 
 def surprises(pod: Pod, completion: Completion, settings: Settings) -> Iterator[str]:
     """What works in an NPU pod, but not as one might think."""
+    yield from _unread(pod.annotations)
     for field, text in _SURPRISES:
         if pod.spec.get(field) is True:
             yield f"spec.{field}: {text}"
@@ -158,6 +166,12 @@ def surprises(pod: Pod, completion: Completion, settings: Settings) -> Iterator[
             yield f"{member.container.path}.envFrom: {_HARD_ENV_FROM if pod.mode is Mode.HARD else _SOFT_ENV_FROM}"
     if completion.scheduler in settings.volcano_schedulers:
         yield from _volcano(pod, f"spec.schedulerName: {shown(completion.scheduler)}")
+
+
+def _unread(annotations: Mapping[str, Any]) -> Iterator[str]:
+    slips = (name for name in annotations if name.startswith(names.OUR_ANNOTATIONS) and name not in _READ)
+    for name in islice(slips, _MOST_ANNOTATIONS):
+        yield f"{annotation_path(name)}: nobody reads it{did_you_mean(name, _WRITTEN)}"
 
 
 def _volcano(pod: Pod, where: str) -> Iterator[str]:
