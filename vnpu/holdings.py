@@ -106,6 +106,16 @@ def holdings(pod: Mapping[str, Any], chips: ChipTable) -> list[Holding]:
     return found
 
 
+def waits(pod: Mapping[str, Any], chips: ChipTable) -> bool:
+    """Whether a pod that holds nothing asks for an NPU, and is not through with it.
+
+    Raises:
+        InputError: its containers cannot be read.
+    """
+    finished = mapping_at(pod, "status").get("phase") in _FINISHED
+    return not finished and any(words for _, words in _asking(pod, chips))
+
+
 def _check_told(asking: Sequence[_Asking], told: set[str]) -> None:
     for container, words in asking:
         for word in sorted(words - told):

@@ -86,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
         "preview",
         help="show offline what would happen to manifests",
         description="Show offline what would happen to each manifest: a diff, warnings, refusals. "
-        "Exit 1 if one is refused, 2 if one cannot be judged; the others are shown all the same.",
+        "Exit 1 if one is refused, 2 if one cannot be read, or none makes pods; the others are shown all the same.",
     )
     preview.add_argument("files", nargs="+", type=Path, metavar="FILE", help="YAML or JSON, - for standard input")
     # Left out behind the command, an option keeps what was given before it.

@@ -14,9 +14,9 @@ import yaml
 from vnpu import documents, terminal
 from vnpu.admission import rules
 from vnpu.admission.settings import Templates
-from vnpu.admission.templates import volcano_job
+from vnpu.admission.templates import POD_KINDS, volcano_job
 from vnpu.documents import DocumentError
-from vnpu.errors import InputError, bare, printable
+from vnpu.errors import InputError, bare, did_you_mean, printable
 from webhook import config
 from webhook.patch import operations
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from vnpu.errors import VnpuError
     from webhook.review import Context
 
+_NOT_JUDGED: Final = -1
+"""Of one manifest among others: it counts only where there is nothing else."""
+_ALLOWED: Final = 0
 _REFUSED: Final = 1
 _UNUSABLE: Final = 2
 _POD: Final = "Pod"
@@ -66,7 +69,7 @@ def run(files: Sequence[Path], settings_file: Path | None, device_config_file: P
     What cannot be judged is told on standard error, and the others are shown all the same.
 
     Returns:
-        2 where something cannot be judged, else 1 where a manifest is refused, else 0.
+        2 where something cannot be read, or nothing makes pods, else 1 where a manifest is refused, else 0.
 
     Raises:
         VnpuError: the settings or the device config cannot be used.
@@ -75,14 +78,17 @@ def run(files: Sequence[Path], settings_file: Path | None, device_config_file: P
     loaded = config.load(settings_file, device_config_file)
     for warning in loaded.warnings:
         terminal.complain(f"webhook: {warning}")
-    worst = 0
+    codes: list[int] = []
     for path in files:
         try:
             for document in documents.read(path):
-                worst = max(worst, _show(document, loaded.context))
+                codes.append(_show(document, loaded.context))  # noqa: PERF401 - what was shown before a fault counts too
         except (InputError, DocumentError) as error:
-            worst = _unusable(error)
-    return worst
+            codes.append(_unusable(error))
+    if all(code == _NOT_JUDGED for code in codes):
+        terminal.complain("webhook: nothing to judge: no manifest makes pods")
+        return _UNUSABLE
+    return max(codes)
 
 
 def _show(document: Document, context: Context) -> int:
@@ -93,7 +99,9 @@ def _show(document: Document, context: Context) -> int:
         return _unusable(error)
     with terminal.output() as stream:
         stream.write(_rendered(document, result))
-    return _REFUSED if result.refusals else 0
+    if result.makes is Makes.NOTHING:
+        return _NOT_JUDGED
+    return _REFUSED if result.refusals else _ALLOWED
 
 
 def _unusable(error: VnpuError) -> int:
@@ -110,7 +118,7 @@ def preview(manifest: Any, context: Context) -> Preview:
     if not isinstance(manifest, dict) or not isinstance(manifest.get("kind"), str):
         raise InputError("", manifest, "a Kubernetes object with its kind is expected")
     templates = list(rules.pod_templates(manifest))
-    settings = replace(context.settings, templates=Templates.DENY)
+    settings = replace(context.settings.offline(), templates=Templates.DENY)
     if manifest["kind"] == _POD:
         outcome = rules.mutate_pod(manifest, settings, context.chips)
     else:
@@ -168,7 +176,9 @@ def _text(value: Any) -> str:
 
 def _rendered(document: Document, result: Preview) -> str:
     if result.makes is Makes.NOTHING:
-        verdict = "not judged: it holds no pod template at a place that is known"
+        kind = document.value["kind"]
+        hint = "" if kind in POD_KINDS else did_you_mean(kind, POD_KINDS)
+        verdict = f"not judged: it holds no pod template at a place that is known{hint}"
     elif result.refusals:
         verdict = "refused" if result.makes is Makes.ITSELF else "its pods would be refused"
     else:

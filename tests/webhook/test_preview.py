@@ -136,11 +136,37 @@ class TestOutput:
         assert "ours" not in out
 
     def test_what_makes_no_pods(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-        code, out, _ = shown(capsys, tmp_path, {"kind": "ConfigMap", "metadata": {"name": "c"}})
-        assert (code, out) == (
-            0,
-            "FILE, document 1: ConfigMap c: not judged: it holds no pod template at a place that is known\n\n",
-        )
+        config_map = {"kind": "ConfigMap", "metadata": {"name": "c"}}
+        code, out, err = shown(capsys, tmp_path, PLAIN, config_map)
+        assert (code, err) == (0, "")
+        not_judged = "ConfigMap c: not judged: it holds no pod template at a place that is known"
+        assert out.endswith(f"FILE, document 2: {not_judged}\n\n")
+
+    @pytest.mark.parametrize(
+        ("document", "hint"),
+        [
+            (None, None),
+            ({"kind": "List", "items": []}, None),
+            ({"kind": "ConfigMap", "metadata": {"name": "c"}}, ""),
+            ({"kind": "Deployment", "metadata": {"name": "c"}}, ""),
+            ({"kind": "Deploymnet", "metadata": {"name": "c"}}, "; did you mean Deployment?"),
+        ],
+    )
+    def test_nothing_to_judge_is_a_fault(
+        self, document: Any, hint: str | None, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    ) -> None:
+        code, out, err = shown(capsys, tmp_path, document)
+        assert (code, err) == (2, "webhook: nothing to judge: no manifest makes pods\n")
+        assert out == "" if hint is None else out.endswith(f"at a place that is known{hint}\n\n")
+
+    def test_a_slip_in_the_name_of_a_chip_is_told_though_a_cluster_lets_it_pass(
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    ) -> None:
+        slip = yaml.safe_load(yaml.safe_dump(pod(**{"": "1"})).replace("Ascend910B3", "Ascend910B"))
+        code, out, _ = shown(capsys, tmp_path, slip)
+        assert code == 0
+        assert ": allowed as it is\n  warning: spec.containers[0].resources.limits[huawei.com/Ascend910B]: " in out
+        assert "and leaves it to another device plugin; did you mean huawei.com/Ascend910B" in out
 
     def test_a_name_that_would_fake_a_line(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         code, out, _ = shown(capsys, tmp_path, pod("x\nFILE, document 2: Pod y: allowed"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final, TypeVar
@@ -130,6 +130,13 @@ class Settings:
     allow_privileged: bool = False
     allow_node_name: bool = False
     allow_reserved_env: bool = False
+
+    def offline(self) -> Settings:
+        """The same, for manifests that are looked at before they meet a cluster.
+
+        There a slip in a chip's name can still be told from a resource that another device plugin serves.
+        """
+        return replace(self, unknown_chips=UnknownChips.WARN) if self.unknown_chips is UnknownChips.IGNORE else self
 
     @cached_property
     def soft_card_limit(self) -> int | None:

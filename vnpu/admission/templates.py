@@ -24,6 +24,8 @@ _PATHS: Final[dict[str, tuple[str, ...]]] = {
     "Job": _TEMPLATE,
     "CronJob": (*_JOB_SPEC, "template"),
 }
+POD_KINDS: Final = ("Pod", *_PATHS)
+"""Kinds that are pods, or hold a pod template."""
 _VOLCANO_JOBS: Final = {"Job": _SPEC, "CronJob": _JOB_SPEC}
 """Where the spec of a Volcano Job stands in the kinds that Volcano shares with Kubernetes."""
 _VOLCANO_GROUP: Final = "batch.volcano.sh/"

@@ -19,8 +19,10 @@ from vnpu.fit.workloads import MOST_PODS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_CARDS_FORM: Final = "CHIP[xN]"
+_SLICES_FORM: Final = "MEMORY[,CORE][xN]"
 _EPILOG: Final = """\
-exit status: 0 all pods are placed, 1 some are not, 2 bad usage or input that cannot be read
+exit status: 0 all pods are placed, 1 some are not, 2 bad usage, input that cannot be read, or nothing to place
 
 examples:
   python -m vnpu.fit --card Ascend910B3x8 --slice 28672,20x3 --slice 8192,10x5
@@ -42,7 +44,7 @@ class Output(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CardGroup:
-    """``--card CHIPxN``: one node with ``count`` cards of the chip of that common word."""
+    """``--card CHIP[xN]``: one node with ``count`` cards of the chip of that common word."""
 
     chip: str
     count: int
@@ -50,7 +52,7 @@ class CardGroup:
 
 @dataclass(frozen=True, slots=True)
 class SliceGroup:
-    """``--slice MEMORY,CORExN``: ``count`` pods, each with a slice of ``memory`` and ``core``, as written.
+    """``--slice MEMORY[,CORE][xN]``: ``count`` pods, each with a slice of ``memory`` and ``core``, as written.
 
     The core is None where it is left out.
     """
@@ -138,12 +140,12 @@ def parse(arguments: Sequence[str]) -> Options:
 
 def _check(options: Options) -> None:
     if not (options.cards or options.nodes or options.what_if or options.from_cluster):
-        raise UsageError("no nodes: give --card CHIPxN, --nodes FILE or --from-cluster")
+        raise UsageError(f"no nodes: give --card {_CARDS_FORM}, --nodes FILE or --from-cluster")
     for option, value in (("--kubeconfig", options.kubeconfig), ("--context", options.context)):
         if value is not None and not options.from_cluster:
             raise UsageError(f"{option} names the cluster of --from-cluster, which is not given")
     if not options.slices and not options.manifests:
-        raise UsageError("nothing to place: give manifests or --slice MEMORY,CORExN")
+        raise UsageError(f"nothing to place: give manifests or --slice {_SLICES_FORM}")
     if options.files.count(STANDARD_INPUT) > 1:
         raise UsageError("standard input (-) can be read once only")
 
@@ -170,7 +172,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         type=_card_group,
-        metavar="CHIPxN",
+        metavar=_CARDS_FORM,
         help="a soft node with N cards of that chip; may stand several times (node-0, node-1, ...)",
     )
     add(
@@ -178,7 +180,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         type=_slice_group,
-        metavar="MEMORY,CORExN",
+        metavar=_SLICES_FORM,
         help="N pods with a soft slice of MEMORY MiB and CORE percent; may stand several times (slice-0, ...)",
     )
     add(
@@ -246,7 +248,7 @@ def _slice_group(text: str) -> SliceGroup:
         if comma:
             quantity.parse(core)
     except QuantityError as error:
-        raise argparse.ArgumentTypeError(f"{text}: {error}") from error
+        raise argparse.ArgumentTypeError(f"{text}: {error}; the form is {_SLICES_FORM}") from error
     return SliceGroup(memory, core if comma else None, count)
 
 

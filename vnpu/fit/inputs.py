@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vnpu import configuration, documents, ledger
 from vnpu.command_line import UsageError
-from vnpu.errors import few
+from vnpu.errors import FieldError, few
 from vnpu.fit import live
 from vnpu.fit.nodes import NodeList, running_pods
 from vnpu.fit.report import Planner
 from vnpu.fit.terms import Terms, close
 from vnpu.fit.workloads import Reception
+from vnpu.holdings import waits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from vnpu.chips import Chip, ChipTable
     from vnpu.fit.arguments import Options
-    from vnpu.ledger import Ledger
+    from vnpu.ledger import Entry, Ledger
 
 
 def load(options: Options) -> Planner:
@@ -44,6 +46,7 @@ def load(options: Options) -> Planner:
         batches.append(reception.take_slices(options.slices, _only_chip(books, chips)))
     for path in options.manifests:
         batches += map(reception.take, documents.read(path))
+    reception.close()
     asked = list(
         dict.fromkeys(pod.terms for batch in batches for pod in batch.requests if isinstance(pod.terms, Terms))
     )
@@ -76,8 +79,28 @@ def _nodes(options: Options, cluster: live.Live, chips: ChipTable) -> NodeList:
 
 def _books(nodes: NodeList, options: Options, cluster: live.Live, chips: ChipTable) -> Ledger:
     pods = running_pods(chain(cluster.pods, chain.from_iterable(map(documents.read, options.running))))
-    books = ledger.book(nodes.nodes, pods, chips)
-    return replace(books, warnings=(*nodes.warnings, *books.warnings))
+    waiting: list[str] = []
+    books = ledger.balance(nodes.nodes, _entries(pods, chips, waiting))
+    return replace(books, warnings=(*nodes.warnings, *books.warnings, *_holding_nothing(waiting)))
+
+
+def _entries(pods: Iterable[Mapping[str, Any]], chips: ChipTable, waiting: list[str]) -> Iterator[Entry]:
+    """What the pods hold; those that ask for an NPU and have none yet are noted in passing."""
+    for pod in pods:
+        entry = ledger.entry(pod, chips)
+        if not (entry.where or entry.holdings or entry.fault):
+            with suppress(FieldError):  # who cannot be read holds nothing all the same
+                if waits(pod, chips):
+                    waiting.append(entry.label)
+        yield entry
+
+
+def _holding_nothing(waiting: Sequence[str]) -> Iterator[str]:
+    """A manifest as somebody wrote it is no running pod, though it is easily given for one."""
+    if waiting:
+        have, hold = ("has", "holds") if len(waiting) == 1 else ("have", "hold")
+        expected = "what kubectl get pods -A -o json prints is expected of running pods"
+        yield f"{few(waiting)} {have} no node and no card yet, and {hold} nothing: {expected}"
 
 
 def _only_chip(books: Ledger, chips: ChipTable) -> Chip:

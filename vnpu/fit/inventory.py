@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from vnpu import names
 from vnpu.cards import Card, Node
-from vnpu.errors import ABSENT, ConfigError, item
+from vnpu.errors import ABSENT, ConfigError, did_you_mean, item
 from vnpu.fields import Fields, Form
 
 if TYPE_CHECKING:
@@ -106,5 +106,6 @@ def find_chip(common_word: str, chips: ChipTable, path: str) -> Chip:
     """
     chip = chips.get(common_word)
     if chip is None:
-        raise ConfigError(path, common_word, f"known chips are {', '.join(chip.common_word for chip in chips)}")
+        known = [chip.common_word for chip in chips]
+        raise ConfigError(path, common_word, f"known chips are {', '.join(known)}{did_you_mean(common_word, known)}")
     return chip

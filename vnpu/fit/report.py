@@ -172,6 +172,7 @@ class Planner:
                 explanations.append(Explanation(request, nodes.get(id(pod)), verdicts, message))
         if not explanations:
             hint = f"; its pods are {few(owned)}" if owned else did_you_mean(name, known)
+            hint = hint or (f"; there are {few(known)}" if known else "; there are none")
             raise InputError("--explain", name, f"the name of a pod is expected{hint}")
         return tuple(explanations)
 

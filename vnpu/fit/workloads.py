@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from vnpu.admission.templates import pod_templates, volcano_job
-from vnpu.errors import ABSENT, FieldError, InputError, bare, item, join, path_of
+from vnpu.admission.templates import POD_KINDS, pod_templates, volcano_job
+from vnpu.errors import ABSENT, FieldError, InputError, VnpuError, bare, did_you_mean, item, join, path_of
 from vnpu.fit.admit import DEFAULT_NAMESPACE, Batch, admit, refused
 from vnpu.mode import Mode
 from vnpu.names import MODE
@@ -31,12 +31,23 @@ MOST_PODS: Final = 100_000
 _POD: Final = "Pod"
 _DAEMON_SET: Final = "DaemonSet"
 _POD_TEMPLATE: Final = "PodTemplate"
-_CONTROLLERS: Final = frozenset(
-    {"Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job", "CronJob", _DAEMON_SET}
-)
+_PLANNED: Final = frozenset(POD_KINDS).difference({_POD_TEMPLATE})
 _ON_EVERY_NODE: Final = (
     "not planned: one pod per node, placed by the DaemonSet controller; to plan them, give them one by one as bare pods"
 )
+
+
+class NothingToPlaceError(VnpuError):
+    """There are manifests, and none that makes pods."""
+
+    def __init__(self, passed_over: Sequence[str]) -> None:
+        """Tell the first manifest, and how many more there are.
+
+        Args:
+            passed_over: of each manifest where it stands and why it makes no pods.
+        """
+        more = f" (and {len(passed_over) - 1} more)" if len(passed_over) > 1 else ""
+        super().__init__("nothing to place: " + (passed_over[0] + more if passed_over else "the manifests are empty"))
 
 
 class Reception:
@@ -49,11 +60,13 @@ class Reception:
             settings: what admission judges by.
             chips: the chip table.
         """
-        self._settings = settings
+        self._settings = settings.offline()
         self._chips = chips
         self._pods = 0
         self._generated: Counter[tuple[str, ...]] = Counter()
         self._places: dict[tuple[str, ...], str] = {}
+        self._passed_over: list[str] = []
+        self._taken = False
 
     def take(self, document: Document) -> Batch:
         """The pods of one object; an unknown kind is skipped with a warning.
@@ -66,10 +79,14 @@ class Reception:
             kind = obj.get("kind", ABSENT)
             if not isinstance(kind, str) or not kind:
                 raise InputError("kind", kind, "the kind of a Kubernetes object is expected")
-            if kind == _POD or kind in _CONTROLLERS:
+            if kind in _PLANNED:
+                self._taken = True
                 return self._take(obj, kind, document.place)
-            what = "a PodTemplate makes no pods of its own" if kind == _POD_TEMPLATE else f"unknown kind {bare(kind)}"
-            return Batch((), warnings=(f"{document.place}: {what}, not looked into",))
+            what = "a PodTemplate makes no pods of its own, not looked into"
+            if kind != _POD_TEMPLATE:
+                what = f"unknown kind {bare(kind)}, not looked into{did_you_mean(kind, POD_KINDS)}"
+            self._passed_over.append(f"{document.place}: {what}")
+            return Batch((), warnings=(self._passed_over[-1],))
 
     def take_slices(self, groups: Iterable[SliceGroup], chip: Chip) -> Batch:
         """The pods ``slice-0``, ``slice-1``, ... of the command line, each with a soft slice of the chip.
@@ -77,6 +94,7 @@ class Reception:
         Raises:
             InputError: too many pods.
         """
+        self._taken = True
         pods: tuple[PodRequest | Unplaced, ...] = ()
         warnings: tuple[str, ...] = ()
         for group in groups:
@@ -86,6 +104,15 @@ class Reception:
             pods += found.pods
             warnings += tuple(f"--slice: {warning}" for warning in found.warnings)
         return Batch(pods, warnings=warnings)
+
+    def close(self) -> None:
+        """Says that there is no more to take.
+
+        Raises:
+            NothingToPlaceError: nothing that was given makes pods.
+        """
+        if not self._taken:
+            raise NothingToPlaceError(self._passed_over)
 
     def _take(self, obj: Mapping[str, Any], kind: str, place: str) -> Batch:
         metadata = _mapping(obj.get("metadata", ABSENT), "metadata")
@@ -127,9 +154,10 @@ class Reception:
             return f"{prefix}{number}"
         if not isinstance(name, str) or not name:
             raise InputError("metadata.name", ABSENT if name is None else name, "the name of the object is expected")
-        first = self._places.setdefault((*kind, name), place)
-        if first != place:
+        first = self._places.get((*kind, name))
+        if first is not None:
             raise InputError("metadata.name", name, f"an object of this name stands at {first} already")
+        self._places[*kind, name] = place
         return name
 
     def _count(self, pods: int, path: str) -> None:

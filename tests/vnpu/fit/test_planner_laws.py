@@ -53,7 +53,7 @@ def manifests(draw: st.DrawFn) -> tuple[dict[str, Any], int]:
     """A list of objects, and how many pods with an NPU come of it."""
     items = []
     npu_pods = 0
-    for number in range(draw(st.integers(0, 5))):
+    for number in range(draw(st.integers(1, 5))):
         found = draw(st.lists(containers(), min_size=1, max_size=3))
         annotations = draw(st.sampled_from([{}, {"huawei.com/vnpu-mode": "hami-core"}]))
         template = {"metadata": {"annotations": annotations}, "spec": {"containers": found}}
