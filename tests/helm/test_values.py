@@ -66,6 +66,7 @@ WRONG: Final = {
     'monitoring.prometheusRule.runbookUrl="wiki"': "runbookUrl",
     'monitoring.serviceMonitor.interval="1 min"': "interval",
     'test.namespace="kube-system"': "test.namespace: .* admission never looks at this namespace",
+    "node.enabled=false": r"settings\.limiter\.hook: .* none for HAMi 2\.10",
     "netwrkPolicy.enabled=false": "netwrkPolicy",
 }
 
@@ -75,6 +76,26 @@ WRONG: Final = {
 def test_a_wrong_value_is_refused_by_its_name(version: int, setting: str) -> None:
     with pytest.raises(helm.RefusedError, match=WRONG[setting]):
         helm.template(version, settings=[setting])
+
+
+@pytest.mark.parametrize("namespace", ["default", "kube-system", "kube-node-lease", "kube-public"])
+def test_a_namespace_that_is_not_its_own_is_refused_by_its_name(namespace: str) -> None:
+    with pytest.raises(helm.RefusedError, match=f'"{namespace}".* --namespace vnpu-system --create-namespace'):
+        helm.template(4, namespace=namespace)
+
+
+def test_the_notes_tell_what_was_left_out() -> None:
+    def notes(*more: str) -> str:
+        arguments = ("install", helm.RELEASE, str(helm.CHART), f"--namespace={helm.NAMESPACE}", "--dry-run=client")
+        return helm.run(4, *arguments, *more).stdout.partition("\nNOTES:\n")[2]
+
+    assert "WARNING: the image is localhost/ascend-vnpu, which no registry has" in notes()
+    told = notes(
+        *("--set", "image.repository=registry.example.com/ascend-vnpu", "--set", "node.enabled=false"),
+        *("--set", "settings.limiter.hook=hami"),
+    )
+    assert "WARNING" not in told
+    assert 'set to\n   "hami"' in told
 
 
 def objects_of(schema: Any) -> list[dict[str, Any]]:
