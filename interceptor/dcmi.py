@@ -7,6 +7,7 @@ others with it.
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import cffi
@@ -72,6 +73,10 @@ def _ffi() -> cffi.FFI:
     return ffi
 
 
+class _NotThereError(DevicesError):
+    """A library that is not there; the message is its path."""
+
+
 class _CallError(Exception):
     """A call of DCMI that did not answer 0."""
 
@@ -88,7 +93,7 @@ class Dcmi:
         try:
             self._library: Any = _ffi().dlopen(path)
         except OSError as error:
-            raise DevicesError(f"{path}: {error}") from error
+            raise _not_loaded(path, error) from error
         self._path = path
         try:
             self._call("dcmi_init")
@@ -206,10 +211,25 @@ def source(paths: tuple[str, ...]) -> Dcmi:
     Raises:
         DevicesError: none of them can.
     """
-    reasons = []
+    absent: list[str] = []
+    reasons: list[str] = []
     for path in paths:
         try:
             return Dcmi(path)
+        except _NotThereError as error:
+            absent.append(str(error))
         except DevicesError as error:
             reasons.append(str(error))
+    if absent:
+        reasons.insert(0, f"libdcmi is at none of {', '.join(absent)}")
     raise DevicesError("; ".join(reasons))
+
+
+def _not_loaded(path: str, error: OSError) -> DevicesError:
+    """The loader's own words, out of what cffi says of them and of its further search."""
+    said = str(error).removeprefix(f"cannot load library '{path}': ").partition(".  Additionally,")[0]
+    # Of a library that is made for another machine the loader says that it is not there.
+    missing = said == f"{path}: cannot open shared object file: No such file or directory"
+    if missing and not Path(path).exists():
+        return _NotThereError(path)
+    return DevicesError(f"{path}: {said.removeprefix(f'{path}: ')}")

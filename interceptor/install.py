@@ -107,7 +107,8 @@ def read_source(source: Path, machine: str) -> dict[str, bytes]:
         try:
             found[program] = path.read_bytes()
         except OSError as error:
-            raise InstallError(f"{path}: {error.strerror}: the image holds no {program} for {machine}") from error
+            holds = f"a {program} for each machine (build/native of a checkout)"
+            raise InstallError(f"{path}: {error.strerror}: --source names the directory that holds {holds}") from error
         if fault := elf.fault(found[program], machine):
             raise InstallError(f"{path}: {fault}")
     return found

@@ -22,7 +22,7 @@ from interceptor.exporter.listener import Listener
 from interceptor.exporter.node import Driver, Pods
 from interceptor.exporter.scrape import Scrape
 from vnpu import kube, names
-from vnpu.command_line import Parser
+from vnpu.command_line import Parser, UsageError
 from vnpu.configuration import read_chips
 from vnpu.errors import VnpuError
 from vnpu.terminal import complain
@@ -42,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns its exit code."""
     try:
         options = _parser().parse_args(arguments)
+        if not options.node:
+            raise UsageError("--node is needed, or NODE_NAME in the environment")
         logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
         chips, warnings = read_chips(options.device_config)
         cluster = kube.connect(kubeconfig=options.kubeconfig, agent="vnpu-exporter")
@@ -91,8 +93,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m interceptor.exporter", description="What the slices of this node are granted and use."
     )
     add: Any = parser.add_argument
-    node = os.environ.get("NODE_NAME", "")
-    add("--node", default=node, required=not node, help="name of this node (default: NODE_NAME)")
+    add("--node", default=os.environ.get("NODE_NAME", ""), help="name of this node (default: NODE_NAME)")
     add("--host", default="0.0.0.0", help="address to listen on (default %(default)s)")  # noqa: S104 - Prometheus is elsewhere
     add("--port", type=_port, default=names.EXPORTER_PORT, help="default %(default)s; 0 takes a free one")
     add(

@@ -75,5 +75,7 @@ unsigned int count_unmanaged(FILE *output) {
 }
 
 enum exit_code check(void) {
-    return count_unmanaged(stdout) == 0 ? EXIT_DONE : EXIT_NO;
+    if (count_unmanaged(stdout) > 0)
+        return EXIT_NO;
+    return puts("every process that has an NPU open has " LIBRARY " loaded") < 0 ? EXIT_SYSTEM : EXIT_DONE;
 }

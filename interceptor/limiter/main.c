@@ -104,6 +104,8 @@ int main(int count, char **arguments) {
         return run();
     if (strcmp(verb, "check") == 0)
         return check();
+    if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0)
+        return fputs(usage, stdout) < 0 ? EXIT_SYSTEM : EXIT_DONE;
     if (strcmp(verb, "version") == 0)
         return puts(VNPU_VERSION) < 0 ? EXIT_SYSTEM : EXIT_DONE;
     return refuse_usage();

@@ -380,6 +380,11 @@ def test_check_names_processes_that_escape(container: Container) -> None:
         process.stdout.close()
 
 
+def test_check_says_so_where_none_escapes(container: Container) -> None:
+    found = container.limiter("check")
+    assert (found.returncode, found.stdout) == (0, "every process that has an NPU open has libvnpu.so loaded\n")
+
+
 def test_a_stop_in_the_middle_of_a_restart_is_a_stop(container: Container) -> None:
     for _ in range(10):
         with container.running():

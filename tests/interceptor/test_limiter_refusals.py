@@ -63,3 +63,11 @@ def test_usage(container: Container, arguments: tuple[str, ...]) -> None:
 
     assert refused.returncode == 100
     assert refused.stderr.startswith("usage: limiter")
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_is_no_fault(container: Container, option: str) -> None:
+    told = container.limiter(option)
+
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout.startswith("usage: limiter")

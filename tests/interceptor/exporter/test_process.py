@@ -176,4 +176,4 @@ def test_the_node_must_be_told() -> None:
     result = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1
-    assert "--node" in result.stderr
+    assert "--node is needed, or NODE_NAME in the environment" in result.stderr

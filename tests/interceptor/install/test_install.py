@@ -133,6 +133,17 @@ def test_a_program_of_another_machine_is_refused_before_the_host_is_touched(
     assert tree(host) == {}
 
 
+def test_a_source_without_programs_names_the_option(
+    host: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(host, tmp_path, "check") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(tmp_path / MACHINE / "libvnpu.so") in line
+    assert line.endswith(
+        "--source names the directory that holds a libvnpu.so for each machine (build/native of a checkout)"
+    )
+
+
 def test_check_tells_each_fault_in_a_line(host: Path, source: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(host, source, "check") == 1
     complaints = capsys.readouterr().err.splitlines()
