@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from vnpu import names, terminal
-from vnpu.errors import VnpuError
+from vnpu.errors import VnpuError, shown
 from vnpu.kube import CONFIG_MAPS, EVENTS, PODS, KubeError, NotFound, Resource, Unreachable, connect, namespace
 from webhook.kubectl import arguments
 
@@ -96,9 +96,14 @@ def _top(options: argparse.Namespace) -> int:
     finally:
         cluster.close()
     if options.what == "pods":
-        _write(top.pods(view, options.namespace), top.pods_json(view, options.namespace), options.output)
+        none = "no pod holds a card" + (f" in the namespace {shown(options.namespace)}" if options.namespace else "")
+        sections, document = top.pods(view, options.namespace), top.pods_json(view, options.namespace)
     else:
-        _write(top.nodes(view), top.nodes_json(view), options.output)
+        none = "no node has registered cards (kubectl vnpu doctor looks why)"
+        sections, document = top.nodes(view), top.nodes_json(view)
+    _write(sections, document, options.output)
+    if not any(one.rows for one in sections):
+        terminal.complain(f"note: {none}")
     return 0
 
 
@@ -110,12 +115,14 @@ def _explain(options: argparse.Namespace) -> int:
     try:
         try:
             pod = cluster.get(PODS, options.pod, place)
-        except NotFound as error:
-            why = explain.absent(options.pod, cluster.list(EVENTS, place).items)
-            if not why:
-                raise
-            terminal.complain(f"error: {error.message}: {why}")
-            return PENDING
+        except NotFound:
+            missing = f"there is no pod {shown(options.pod)} in the namespace {shown(place)}"
+            if why := explain.absent(options.pod, cluster.list(EVENTS, place).items):
+                terminal.complain(f"error: {missing}: {why}")
+                return PENDING
+            near = explain.near(options.pod, cluster.list(PODS, place).items)
+            terminal.complain(f"error: {missing}{near} (-n names another namespace)")
+            return UNUSABLE
         around = explain.Around(_events(cluster, pod), _group(cluster, pod, explain.GROUP))
         found = explain.explain(pod, _view(cluster, options), around)
     finally:

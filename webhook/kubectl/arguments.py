@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Final
 
-from vnpu.command_line import Parser
+from vnpu.command_line import Parser, UsageError
+from vnpu.errors import shown
 from webhook.arguments import add_configuration
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 PASSED_ON: Final = ("fit", "preview", "doctor")
 """Commands whose options are read by the programs that they run."""
 
+_HELP: Final = ("-h", "--help")
+_PODS: Final = ("", "pod", "pods", "po")
 _DESCRIPTION: Final = (
     "Soft slices of Ascend NPUs: what would fit, what admission would do, what is wrong, who holds what."
 )
@@ -39,7 +42,17 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """
     if arguments and arguments[0] in PASSED_ON:
         return argparse.Namespace(command=arguments[0], rest=list(arguments[1:]))
+    if arguments and arguments[0].startswith("-") and arguments[0] not in _HELP:
+        raise UsageError(f"{arguments[0]}: options stand behind the command: kubectl vnpu COMMAND {arguments[0]} ...")
     return _parser().parse_args(arguments)
+
+
+def _pod(text: str) -> str:
+    """The name of a pod; kubectl's ``pod/NAME`` is one as well."""
+    kind, _, name = text.rpartition("/")
+    if kind not in _PODS or not name:
+        raise argparse.ArgumentTypeError(f"{shown(text)}: the name of a pod is expected (kubectl get pods)")
+    return name
 
 
 def cluster_of(arguments: Sequence[str]) -> argparse.Namespace:
@@ -75,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     top.add_argument("-n", "--namespace", metavar="NAME", help="pods of this namespace alone (default: of all)")
     top.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: %(default)s")
     explain = commands.add_parser("explain", help="why a pod is pending, card by card", allow_abbrev=False)
-    explain.add_argument("pod", metavar="POD", help="its name")
+    explain.add_argument("pod", metavar="POD", type=_pod, help="its name")
     explain.add_argument("-n", "--namespace", metavar="NAME", help="of the pod (default: that of the context)")
     for command in (top, explain):
         _add_cluster(command)

@@ -10,14 +10,13 @@ from vnpu.admission.guard import records_allocation
 from vnpu.admission.rules import mutate_pod
 from vnpu.annotations import lock
 from vnpu.annotations.policies import CardPolicy, NodePolicy
-from vnpu.errors import AnnotationError, FieldError, few, path_of, shown
+from vnpu.errors import AnnotationError, FieldError, did_you_mean, few, path_of, shown
 from vnpu.fit.admit import admit
 from vnpu.fit.answers import Reason, Unplaced
 from vnpu.fit.messages import asked_for
 from vnpu.fit.report import Planner
 from vnpu.fit.table import Column, Section, explained
 from vnpu.fit.terms import Terms, close
-from vnpu.request import PodRequest
 from webhook.doctor.case import content
 from webhook.doctor.programs import Role
 from webhook.doctor.snapshot import UnseenError, dig, items, moment, span, unix
@@ -90,14 +89,17 @@ def explain(pod: Object, view: View, around: Around) -> Explanation:
         held = [f"on node {entry.where} it holds {few(sorted(entry.uuids))}"] if entry.uuids else []
         ended = [f"it is not pending: it is {phase}"]
         return Explanation((*facts, *held), tuple(_bound(pod, str(node), entry, now) if phase == "Pending" else ended))
-    causes = [*_gates(pod), *_scheduler(pod, view), *_gang(pod, around.group)]
+    asks = isinstance(batch, str) or any(isinstance(one, Unplaced) or one.asks for one in batch.pods)
+    causes = [*_gates(pod), *_scheduler(pod, view, asks=asks), *_gang(pod, around.group)]
     if isinstance(batch, str):
         return Explanation(tuple(facts), (*causes, batch))
-    if not any(isinstance(one, PodRequest) and one.asks for one in batch.pods):
-        refused = [one.message for one in batch.pods if isinstance(one, Unplaced)]
+    if not asks:
+        none = "it asks for no NPU of the device config: cards are not what it waits for"
+        return Explanation(tuple(facts), (*causes, none))
+    refused = [one.message for one in batch.pods if isinstance(one, Unplaced)]
+    if refused:
         causes += [f"admission would refuse it as it is now: {message}" for message in refused]
-        none = "no container asks for an NPU of the device config: cards are not what it waits for"
-        return Explanation(tuple(facts), tuple(causes or [none]))
+        return Explanation(tuple(facts), tuple(causes))
     report = _planned(pod, batch, view)
     causes += _room(report, view, now)
     (found,) = report.explanations
@@ -127,6 +129,13 @@ def absent(name: str, events: Sequence[Object]) -> str:
         "the namespace's ResourceQuota is used up" if any(mark in message for mark in _QUOTA) else "it cannot be made"
     )
     return f"{cause}: {owner} says: {message}"
+
+
+def near(name: str, pods: Sequence[Object]) -> str:
+    """The end of a message about a pod that is not there: those of whose names it is the beginning, or the nearest."""
+    known = sorted(pod["metadata"]["name"] for pod in pods)
+    longer = [one for one in known if one.startswith(name)]
+    return f"; there are {few(longer)}" if longer else did_you_mean(name, known)
 
 
 def _same_family(name: str, owner: str) -> bool:
@@ -211,10 +220,10 @@ def _gates(pod: Object) -> Iterator[str]:
         yield f"scheduling gates keep it from every scheduler: {few(gates)}"
 
 
-def _scheduler(pod: Object, view: View) -> Iterator[str]:
-    """Whether there is somebody to place it."""
+def _scheduler(pod: Object, view: View, *, asks: bool) -> Iterator[str]:
+    """Whether there is somebody to place it, and who can place what asks for an NPU."""
     name = str(dig(pod, "spec", "schedulerName") or names.SCHEDULER_DEFAULT)
-    if name not in view.settings.accepted_schedulers:
+    if asks and name not in view.settings.accepted_schedulers:
         yield (
             f"its scheduler {shown(name)} is none that books NPUs, as far as the settings know; admission writes "
             f"{shown(view.settings.scheduler_name)} into pods that leave the choice open"

@@ -56,6 +56,16 @@ def test_a_node_written_by_hand_needs_no_status() -> None:
     assert [card.healthy for card in found.cards] == [True]
 
 
+@pytest.mark.parametrize("where", ["capacity", "allocatable"])
+def test_cards_that_are_offered_and_not_registered_are_told(where: str) -> None:
+    node = objects.node(name="worker")
+    offers = {**node, "status": {where: {"huawei.com/Ascend910B3": "8", "huawei.com/Ascend310P": "0", "cpu": "4"}}}
+    assert read(offers).warnings == [
+        "node worker offers 8 huawei.com/Ascend910B3, but its device plugin has not registered the cards "
+        "(hami.io/node-register-Ascend910B3): nothing is placed on them"
+    ]
+
+
 def test_an_unschedulable_node_takes_nothing() -> None:
     nodes = read({**objects.node(objects.card("A")), "spec": {"unschedulable": True}})
     assert nodes.nodes[0].unsafe == "it is unschedulable (kubectl cordon)"

@@ -62,7 +62,24 @@ def test_top_tells_what_is_held(
 def test_top_of_pods_keeps_to_a_namespace(stand_in: Filled, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     at = ["--kubeconfig", str(busy(stand_in("kube")).kubeconfig(tmp_path))]
     assert main(["top", "pods", "-n", "elsewhere", *at]) == 0
-    assert capsys.readouterr().out == ""
+    found = capsys.readouterr()
+    assert found.out == ""
+    assert found.err == 'note: no pod holds a card in the namespace "elsewhere"\n'
+
+
+def test_top_says_that_there_is_nothing(
+    stand_in: Callable[[str], ApiStandIn], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api = stand_in("kube")
+    for name in ("n1", "n2"):
+        api.remove(NODES, name)
+    at = ["--kubeconfig", str(api.kubeconfig(tmp_path))]
+    assert main(["top", *at]) == 0
+    found = capsys.readouterr()
+    assert found.out == ""
+    assert found.err == "note: no node has registered cards (kubectl vnpu doctor looks why)\n"
+    assert main(["top", "-o", "json", *at]) == 0
+    assert json.loads(capsys.readouterr().out) == {"nodes": []}
 
 
 def test_without_an_installation_the_defaults_are_taken_and_said(
@@ -118,7 +135,9 @@ def test_explain_looks_in_the_namespace_of_the_context(
     pending(api)
     path = api.kubeconfig(tmp_path)
     assert main(["explain", "new", "--kubeconfig", str(path)]) == 2
-    assert 'pods "new" not found' in capsys.readouterr().err
+    assert capsys.readouterr().err == (
+        'error: there is no pod "new" in the namespace "default" (-n names another namespace)\n'
+    )
     document = yaml.safe_load(path.read_text())
     document["contexts"][0]["context"]["namespace"] = "team"
     path.write_text(yaml.safe_dump(document))
@@ -141,10 +160,24 @@ def test_a_pod_that_was_never_made_is_explained(
     api.put(EVENTS, {"metadata": {"name": "e", "namespace": "team"}, **event})
     assert main(["explain", "web", "-n", "team", "--kubeconfig", str(api.kubeconfig(tmp_path))]) == 1
     assert capsys.readouterr().err == (
-        'error: pods "web" not found: the namespace\'s ResourceQuota is used up: ReplicaSet web-5d9 says: '
-        + quota
-        + "\n"
+        'error: there is no pod "web" in the namespace "team": the namespace\'s ResourceQuota is used up: '
+        "ReplicaSet web-5d9 says: " + quota + "\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("ap", "; there are app"), ("aqp", "; did you mean app?"), ("something", "")]
+)
+def test_a_name_that_is_mistyped_is_told_with_those_that_are_near(
+    name: str, told: str, stand_in: Filled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = ["--kubeconfig", str(stand_in("kube").kubeconfig(tmp_path))]
+    assert main(["explain", name, "-n", "team", *at]) == 2
+    assert f'there is no pod "{name}" in the namespace "team"{told} (-n' in capsys.readouterr().err
+
+
+def test_a_pod_may_be_named_as_kubectl_does(stand_in: Filled, tmp_path: Path) -> None:
+    assert main(["explain", "pod/app", "-n", "team", "--kubeconfig", str(stand_in("kube").kubeconfig(tmp_path))]) == 0
 
 
 def test_fit_plans_onto_the_cluster_unless_nodes_are_given(
@@ -210,6 +243,8 @@ def test_preview_and_doctor_are_those_of_the_webhook(
         ([], "the following arguments are required: COMMAND"),
         (["tops"], "invalid choice: 'tops'"),
         (["top", "cards"], "invalid choice: 'cards'"),
+        (["explain", "deploy/x"], '"deploy/x": the name of a pod is expected'),
+        (["--kubeconfig", "X", "top"], "--kubeconfig: options stand behind the command"),
         (["explain"], "the following arguments are required: POD"),
         (["top", "--kubeconfig", "/nowhere"], "/nowhere"),
     ],
