@@ -134,8 +134,9 @@ def _registered(
     path = annotation_path(annotation)
     offered = _offered(document, chip)
     if annotation not in annotations:
-        if offered:
-            warnings.append(f"{path}: absent, though kubelet offers {offered} {chip.resource_name}: no card is known")
+        # A node written by hand often has its capacity alone.
+        if found := _offered(document, chip, "capacity") if offered is None else offered:
+            warnings.append(f"{path}: absent, though kubelet offers {found} {chip.resource_name}: no card is known")
         return ()
     cards = register.decode(annotations[annotation], chip, path)
     if register.is_legacy(annotations[annotation]):
@@ -146,13 +147,13 @@ def _registered(
     return cards
 
 
-def _offered(document: Mapping[str, Any], chip: Chip) -> int | None:
+def _offered(document: Mapping[str, Any], chip: Chip, where: str = "allocatable") -> int | None:
     """How many shares of the chip's cards kubelet offers, None where the object does not say what kubelet offers."""
-    allocatable = mapping_at(document, "status", "allocatable")
-    if not allocatable:
+    offers = mapping_at(document, "status", where)
+    if not offers:
         return None
-    value = allocatable.get(chip.resource_name, 0)
-    return quantity.whole(value, key("status.allocatable", chip.resource_name), low=0, high=quantity.INT32_MAX)
+    value = offers.get(chip.resource_name, 0)
+    return quantity.whole(value, key(f"status.{where}", chip.resource_name), low=0, high=quantity.INT32_MAX)
 
 
 def book(nodes: Iterable[Node], pods: Iterable[Mapping[str, Any]], chips: ChipTable) -> Ledger:

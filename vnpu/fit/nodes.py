@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from vnpu import ledger, names
-from vnpu.errors import ABSENT, InputError, bare, shown
+from vnpu import ledger
+from vnpu.errors import ABSENT, InputError, shown
 from vnpu.fit import inventory
 from vnpu.fit.terms import Surroundings, read_surroundings
 from vnpu.objects import mapping_at
@@ -72,7 +72,7 @@ class NodeList:
                     self._add(node, Surroundings(labels), document.place)
             elif kind == "Node":
                 node, warnings = ledger.read_node(value, self._chips)
-                self.warnings += (*warnings, *_unregistered(node, value, self._chips))
+                self.warnings += warnings
                 self._add(_judged(node, value), read_surroundings(value), document.place)
             else:
                 raise InputError("kind", kind, "Node, or an inventory (nodes: [...]) without a kind, is expected")
@@ -111,19 +111,6 @@ def _judged(node: Node, document: Mapping[str, Any]) -> Node:
         reasons.append("it is unschedulable (kubectl cordon)")
     reasons += _not_ready(mapping_at(document, "status").get("conditions"))
     return replace(node, unsafe="; ".join(filter(None, reasons)))
-
-
-def _unregistered(node: Node, document: Mapping[str, Any], chips: ChipTable) -> Iterator[str]:
-    """Chips that kubelet offers, and of which nobody has said which cards there are."""
-    status, words = mapping_at(document, "status"), {card.chip for card in node.cards}
-    offered = {**mapping_at(status, "capacity"), **mapping_at(status, "allocatable")}
-    for chip in chips:
-        count = offered.get(chip.resource_name)
-        if chip.common_word not in words and isinstance(count, str | int) and str(count) != "0":
-            yield (
-                f"node {node.name} offers {bare(str(count))} {chip.resource_name}, but its device plugin has not "
-                f"registered the cards ({names.node_register(chip.common_word)}): nothing is placed on them"
-            )
 
 
 def _not_ready(conditions: Any) -> Iterator[str]:
