@@ -27,10 +27,12 @@ import requests
 from tests.bench.figure import Figure
 from tests.support import extender_process, objects
 from tests.support.api_stand_in import ApiStandIn
+from vnpu import names
 from vnpu.admission.settings import DevicePlugin, Settings
+from vnpu.annotations import ticket as tickets
 from vnpu.chips import DEFAULT_CHIPS
 from vnpu.fit.policy import DEFAULT_POLICY
-from vnpu.kube import NODES, PODS
+from vnpu.kube import LEASES, NODES, PODS
 from webhook.extender import engine, verbs, wire
 from webhook.extender.feed import Nodes, Pods
 from webhook.extender.state import State
@@ -72,7 +74,10 @@ def process_figures(_: Effort) -> Iterator[Figure]:
 
 
 def binds(extender: Extender, orders: list[Any]) -> Figure:
-    """Binds of pods to nodes of their own, by several talkers at once, as kube-scheduler does it."""
+    """Binds of pods to nodes of their own, by several talkers at once, as kube-scheduler does it.
+
+    The nodes were bound to before: the first turn ever on a node costs one more call, a list of its pods.
+    """
     targets = random.Random(2).sample(KNOWN, len(orders))
     local = threading.local()
 
@@ -151,6 +156,14 @@ def running_pod(index: int) -> Any:
     return objects.pod(container, name=f"pod-{index}", node=name, text=text)
 
 
+def last_turn(index: int) -> Any:
+    """The Lease of a node that was bound to before; whose turn it was is gone."""
+    name = names.TURN_LEASE_PREFIX + KNOWN[index]
+    metadata = {"name": name, "namespace": names.TURN_NAMESPACE, "labels": {names.TURN_LABEL: "true"}}
+    ticket = tickets.Ticket(1, f"uid-old-{index}", "team", f"old-{index}", "mark")
+    return {"kind": LEASES.kind, "metadata": metadata, "spec": {"holderIdentity": str(ticket)}}
+
+
 def stored(one: Any, version: int) -> Any:
     one["metadata"] |= {"resourceVersion": str(version), "uid": f"uid-{version}"}
     return one
@@ -174,6 +187,7 @@ def main(folder: Path) -> None:
     with ApiStandIn() as api:
         for index in range(NODE_COUNT):
             api.put(NODES, node(index))
+            api.put(LEASES, last_turn(index))
         for index in range(POD_COUNT):
             api.put(PODS, running_pod(index))
         made = [api.put(PODS, waiting_pod(f"new-{index}", 1024, 1))["metadata"] for index in range(NEW_PODS)]
