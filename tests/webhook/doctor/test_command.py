@@ -126,6 +126,15 @@ def test_an_empty_cluster_is_told_in_words(
     assert lines[-1].startswith("1 error, 0 warning, ")
 
 
+def test_a_mistyped_namespace_is_told_and_nothing_else(
+    stand_in: Filled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert looked(stand_in("kube"), tmp_path, "--json", "-n", "nope") == 1
+    (error,) = told(capsys.readouterr().out)["error"]
+    assert error["subject"] == "Namespace nope"
+    assert error["seen"] == "there is no such namespace; installations are in vnpu-system"
+
+
 def test_a_server_that_is_away_is_one_line_and_exit_2(stand_in: Filled, tmp_path: Path) -> None:
     api = stand_in("kube")
     path = api.kubeconfig(tmp_path)
