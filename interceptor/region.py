@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -213,13 +215,17 @@ def read_mirror(path: Path) -> Mirror:
         InputError: it is no mirror of this version, not whole, or was being written at each of three looks.
         OSError: it cannot be read.
     """
-    for _ in range(3):
-        mirror, again = (_mirror(path) for _ in range(2))
-        # The number is even and the same afterwards: nothing was written while the first copy was made.
-        if mirror.sequence % 2 == 0 and mirror.sequence == again.sequence:
-            break
-    else:
-        raise InputError(str(path), mirror.sequence, "a mirror that is not being written is allowed")
+    size = ffi().sizeof("struct vnpu_mirror")
+    place = ffi().offsetof("struct vnpu_mirror", "sequence")
+    with _opened(path) as descriptor:
+        for _ in range(3):
+            mirror = _view(path, _copy(path, descriptor), "vnpu_mirror", "MIRROR_MAGIC", size)
+            # The number is even and the same afterwards: nothing was written while the copy was made.
+            again = int.from_bytes(os.pread(descriptor, 4, place), sys.byteorder)
+            if mirror.sequence % 2 == 0 and mirror.sequence == again:
+                break
+        else:
+            raise InputError(str(path), mirror.sequence, "a mirror that is not being written is allowed")
     return Mirror(
         written_us=mirror.written_us,
         generation=mirror.generation,
@@ -229,12 +235,14 @@ def read_mirror(path: Path) -> Mirror:
     )
 
 
-def _mirror(path: Path) -> Any:
-    return _view(path, _content(path), "vnpu_mirror", "MIRROR_MAGIC", ffi().sizeof("struct vnpu_mirror"))
-
-
 def _content(path: Path) -> bytes:
-    """A copy of the file, which may be anything: no link is followed and no fifo waited for."""
+    with _opened(path) as descriptor:
+        return _copy(path, descriptor)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """The file, which may be anything: no link is followed and no fifo waited for."""
     # To open a device or a directory is to do something already, so the place is looked at first and opened from there.
     place = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
@@ -242,13 +250,19 @@ def _content(path: Path) -> bytes:
             raise InputError(str(path), "", "a regular file is allowed")
         # Without waiting: its owner may hold a lease.
         descriptor = os.open(f"/proc/self/fd/{place}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with os.fdopen(descriptor, "rb") as file:
-            content = file.read(_LONGEST_FILE + 1)
     finally:
         os.close(place)
-    if len(content) > _LONGEST_FILE:
-        raise InputError(str(path), len(content), f"a file of at most {_LONGEST_FILE} bytes is allowed")
-    return content
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _copy(path: Path, descriptor: int) -> bytes:
+    size = os.fstat(descriptor).st_size
+    if size > _LONGEST_FILE:
+        raise InputError(str(path), size, f"a file of at most {_LONGEST_FILE} bytes is allowed")
+    return os.pread(descriptor, size, 0)
 
 
 def _view(path: Path, content: bytes, layout: str, magic: str, least: int) -> Any:

@@ -55,7 +55,8 @@ class Scrape(Collector):
             chips = self._driver.now
             _add_host(table, chips)
             self._forget_all_but(tenants)
-            unreadable_mirrors = sum(self._add_tenant(table, tenant, chips) for tenant in tenants)
+            containers = usage.directory(self._root)
+            unreadable_mirrors = sum(self._add_tenant(table, containers, tenant, chips) for tenant in tenants)
             for kind, count in (
                 ("pods", unreadable_pods),
                 ("cards", chips.faults),
@@ -66,9 +67,9 @@ class Scrape(Collector):
             table.add(Family.SOURCE_UP, ("driver",), chips.machine is not None)
             return table
 
-    def _add_tenant(self, table: Table, tenant: Tenant, chips: Chips) -> bool:
+    def _add_tenant(self, table: Table, containers: Path, tenant: Tenant, chips: Chips) -> bool:
         """Add what is known of a container; tells whether its files cannot be read."""
-        seen = usage.seen(self._root, tenant)
+        seen = usage.seen(containers, tenant)
         self._say(tenant, seen.fault)
         labels = (tenant.namespace, tenant.pod, tenant.container)
         mirror = seen.mirror if seen.mirror is not None and _is_fresh(seen.mirror) else None

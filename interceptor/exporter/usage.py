@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from interceptor import host_root, region
@@ -54,10 +55,15 @@ class Holder:
     managed: bool | None
 
 
-def seen(root: Path, tenant: Tenant) -> Seen:
-    """What a container's files say now."""
-    # The file itself is the tenant's to replace, by a link to another tenant's too: links are followed up to it only.
-    path = host_root.seen(root, names.local_shm_host(tenant.uid, tenant.container)) / _MIRROR
+def directory(root: Path) -> Path:
+    """Where the containers' directories are, links of the host followed."""
+    return host_root.seen(root, names.CONTAINERS_HOST)
+
+
+def seen(containers: Path, tenant: Tenant) -> Seen:
+    """What a container's files say now; ``containers`` is that :func:`directory`."""
+    # The file is the tenant's to replace, by a link to another tenant's too: it is not followed.
+    path = containers / PurePosixPath(names.local_shm_host(tenant.uid, tenant.container)).name / _MIRROR
     try:
         return Seen(mirror=region.read_mirror(path))
     except FileNotFoundError:

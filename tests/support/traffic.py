@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 TIMEOUT_S = 30
+_RECENT = 64
 
 
 def post(body: bytes, path: str = "/mutate") -> bytes:
@@ -88,12 +90,14 @@ class Calls:
         statuses: how often each status came.
         failures: what broke, in words.
         certificates: those that were seen, in DER.
+        recent: those of the last connections.
     """
 
     seconds: list[float] = field(default_factory=list)
     statuses: dict[int, int] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     certificates: set[bytes] = field(default_factory=set)
+    recent: deque[bytes] = field(default_factory=lambda: deque(maxlen=_RECENT))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -104,6 +108,14 @@ class Calls:
         with self._lock:
             self.statuses[status] = self.statuses.get(status, 0) + 1
             self.seconds.append(seconds)
+
+    def connected(self, certificate: bytes) -> None:
+        self.certificates.add(certificate)
+        self.recent.append(certificate)
+
+    def meet_only(self, certificate: bytes) -> bool:
+        """Whether no process of the server serves another one any more, as far as many connections tell."""
+        return self.recent.count(certificate) == _RECENT
 
     def percentile(self, share: float) -> float:
         ordered = sorted(self.seconds)
@@ -139,7 +151,7 @@ def traffic(
         while not stop.is_set():
             try:
                 with Client(address, trust(), name) as client:
-                    calls.certificates.add(client.tls.getpeercert(binary_form=True) or b"")
+                    calls.connected(client.tls.getpeercert(binary_form=True) or b"")
                     again = True
                     while again and not stop.is_set():
                         start = time.perf_counter()
