@@ -67,6 +67,14 @@ def test_everything_that_is_told_is_as_recorded(exporter: Exporter) -> None:
     assert exporter.values(shares[1]) == {(*APP, "0", "U0"): pytest.approx(25, abs=2)}
 
 
+def test_plugin_b13_host_values_are_the_drivers_whatever_containers_use(exporter: Exporter) -> None:
+    exporter.put(tenant())
+    exporter.library.usages[0] = Usage(65536 * MIB, 3072 * MIB, 37, {})
+    write_mirror(exporter.mirror(UID), {"id": 0, "used": 1024 * MIB})
+    assert exporter.values("hami_host_gpu_memory_used_bytes")[("0", "U0", "Ascend-910B3")] == 3072 * MIB
+    assert exporter.values("hami_host_gpu_utilization_ratio")[("0", "U0", "Ascend-910B3")] == 37
+
+
 def test_8192_mib_are_8589934592_bytes(exporter: Exporter) -> None:
     exporter.put(tenant())
     labels = 'container="app",device_uuid="U0",namespace="team",pod="app",vdevice_index="0"'
@@ -125,7 +133,7 @@ def test_the_file_of_upstreams_library_tells_the_use(exporter: Exporter) -> None
     assert exporter.values("hami_vgpu_memory_used_bytes") == {(*APP, "0", "U0"): 7 * MIB}
 
 
-def test_the_driver_counts_each_container_apart(exporter: Exporter) -> None:
+def test_plugin_b12_the_driver_counts_each_container_apart(exporter: Exporter) -> None:
     other = "aaaaaaaa-2222-3333-4444-555555555555"
     second = tenant(other, "second")
     second["status"]["containerStatuses"][0]["containerID"] = "cri-o://" + "ab" * 32
@@ -298,7 +306,7 @@ def test_noise_in_a_mirror_never_fails_a_scrape(
     assert exporter.values("hami_vgpu_memory_limit_bytes") == {(*APP, "0", "U0"): 8192 * MIB}
 
 
-def test_a_scrape_changes_no_file(exporter: Exporter) -> None:
+def test_plugin_b11_a_scrape_changes_no_file(exporter: Exporter) -> None:
     exporter.put(tenant())
     for uid in (UID, "unknown", "gone"):
         write_mirror(exporter.mirror(uid), {"id": 0})

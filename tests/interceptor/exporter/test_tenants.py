@@ -16,7 +16,7 @@ def granted(*slices: tuple[str, int, int]) -> tuple[Slice, ...]:
     return tuple(Slice(uuid, index, mib * MIB, core) for index, (uuid, mib, core) in enumerate(slices))
 
 
-def test_two_containers_on_one_card_keep_what_is_their_own() -> None:
+def test_plugin_b12_two_containers_on_one_card_keep_what_is_their_own() -> None:
     both = pod(
         container("a", count=1, memory=8192, core=20),
         container("b", count=1, memory=4096, core=10),
