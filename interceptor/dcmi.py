@@ -13,6 +13,7 @@ from typing import Any, Final
 import cffi
 
 from interceptor.devices import Device, DevicesError, Machine, Usage, machine_of, uuid_of
+from vnpu.quantity import MIB
 
 _PROTOTYPES: Final = """
 struct dcmi_chip_info {
@@ -61,7 +62,6 @@ _HEALTHS: Final = {1: "a minor alarm", 2: "a major alarm", 3: "a critical alarm"
 _AI_CORES: Final = 2
 _MOST_PROCESSES: Final = 1024
 """Room for more than any driver lists, for the call is not told how much there is."""
-_MIB: Final = 1 << 20
 _GONE: Final = 0xFFFFFFFF
 """Health of a chip that the driver lost, or that has not started."""
 
@@ -144,10 +144,10 @@ class Dcmi:
         high = _ffi().new("struct dcmi_hbm_info *")
         self._call("dcmi_get_device_hbm_info", card, device, high)
         if high.memory_size:
-            return high.memory_size * _MIB, high.memory_usage * _MIB
+            return high.memory_size * MIB, high.memory_usage * MIB
         low = _ffi().new("struct dcmi_get_memory_info_stru *")
         self._call("dcmi_get_device_memory_info_v3", card, device, low)
-        return low.memory_size * _MIB, (low.memory_size - min(low.memory_available, low.memory_size)) * _MIB
+        return low.memory_size * MIB, (low.memory_size - min(low.memory_available, low.memory_size)) * MIB
 
     def _add_card(self, card: int, devices: list[Device], faults: list[str]) -> None:
         numbers = _ffi().new("int[3]")

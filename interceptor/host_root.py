@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _MOST_LINKS: Final = 40
+
+
+def loadable(root: Path, libraries: Iterable[str]) -> tuple[str, ...]:
+    """Libraries of the host, as this process loads them; a name without a directory asks the loader."""
+    return tuple(str(seen(root, library)) if library.startswith("/") else library for library in libraries)
 
 
 def seen(root: Path, path: str) -> Path:

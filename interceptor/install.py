@@ -33,10 +33,9 @@ if TYPE_CHECKING:
 FAULTY: Final = 1
 BAD_USAGE: Final = 2
 
-_PROGRAMS: Final = {"libvnpu.so": 0o644, "limiter": 0o755}
+_PROGRAMS: Final = {names.LIBRARY_NAME: 0o644, names.LIMITER_NAME: 0o755}
 _PRELOAD_MODE: Final = 0o644
 _DIRECTORY_MODE: Final = 0o755
-_SHARED_MODE: Final = 0o1777
 _REMOVED: Final = ".removed"
 _PATIENCE_S: Final = 20.0
 _LOADED: Final = "import sys; sys.exit('/libvnpu.so' not in open('/proc/self/maps').read())"
@@ -87,7 +86,7 @@ class Place:
             self.directory: _DIRECTORY_MODE,
             names.CONTAINERS_HOST: _DIRECTORY_MODE,
             names.QUOTAS_HOST: _DIRECTORY_MODE,
-            names.SHARED_REGION_HOST: _SHARED_MODE,
+            names.SHARED_REGION_HOST: names.SHARED_REGION_MODE,
         }
 
 

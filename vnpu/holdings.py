@@ -22,7 +22,7 @@ from vnpu.chips import Chip, ChipTable
 from vnpu.containers import ContainerKind, containers, resources
 from vnpu.errors import ABSENT, AnnotationError, InputError, bare
 from vnpu.mode import Mode
-from vnpu.objects import annotation_path, annotations_of, mapping_at
+from vnpu.objects import ENDED_PHASES, annotation_path, annotations_of, mapping_at
 from vnpu.request import order_rule
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     _Asking: TypeAlias = tuple[Container, frozenset[str]]
 
 _T = TypeVar("_T")
-_FINISHED: Final = ("Succeeded", "Failed")
 _NOTHING: Final = (0, "0")
 """A quantity of nothing, as the API server spells it."""
 
@@ -80,7 +79,7 @@ def holdings(pod: Mapping[str, Any], chips: ChipTable) -> list[Holding]:
     Raises:
         FieldError: it cannot be told.
     """
-    if mapping_at(pod, "status").get("phase") in _FINISHED:
+    if mapping_at(pod, "status").get("phase") in ENDED_PHASES:
         return []
     annotations = annotations_of(pod)
     bound = bool(mapping_at(pod, "spec").get("nodeName"))
@@ -112,7 +111,7 @@ def waits(pod: Mapping[str, Any], chips: ChipTable) -> bool:
     Raises:
         InputError: its containers cannot be read.
     """
-    finished = mapping_at(pod, "status").get("phase") in _FINISHED
+    finished = mapping_at(pod, "status").get("phase") in ENDED_PHASES
     return not finished and any(words for _, words in _asking(pod, chips))
 
 

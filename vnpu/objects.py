@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 _ANNOTATIONS: Final = ("metadata", "annotations")
 
+ENDED_PHASES: Final = ("Succeeded", "Failed")
+"""``status.phase`` of pods that run no more and hold nothing."""
+
 
 def mapping_at(document: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
     """The mapping at ``document[names[0]][names[1]]...``, empty where it or one on the way is absent.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from interceptor import elf
-from interceptor.host_root import named, seen
+from interceptor.host_root import loadable, named, seen
 from vnpu import names
 from vnpu.allocation import HostPaths
 from vnpu.errors import few
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 _DRIVER_ROOT: Final = "/usr/local/Ascend"
 _INSTALL_INFO: Final = "/etc/ascend_install.info"
 _DRIVER_PARAMETER: Final = "Driver_Install_Path_Param="
-_PROGRAMS: Final = ("libvnpu.so", "limiter")
+_PROGRAMS: Final = (names.LIBRARY_NAME, names.LIMITER_NAME)
 _OPEN_MODE: Final = 0o777
-_SHARED_MODE: Final = 0o1777
 _QUOTA_MODE: Final = 0o444
 
 
@@ -64,7 +63,7 @@ class Host:
 
     def dcmi(self) -> tuple[str, ...]:
         """Where the driver's management library may be, as this process loads it."""
-        return tuple(str(self._seen(path)) if path.startswith("/") else path for path in names.DCMI_HOST)
+        return loadable(self._root, names.DCMI_HOST)
 
     def paths(self, pod_uid: str, container: str) -> HostPaths:
         """What a soft container gets of the host, as it is there now."""
@@ -78,7 +77,7 @@ class Host:
         Raises:
             OSError: the host's file system refuses; the error names the path.
         """
-        self._directory(names.SHARED_REGION_HOST, _SHARED_MODE)
+        self._directory(names.SHARED_REGION_HOST, names.SHARED_REGION_MODE)
         self._directory(names.local_shm_host(pod_uid, container), _OPEN_MODE)
         path = self._seen(names.quota_host(pod_uid, container))
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -53,9 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for warning in warnings:
         logging.getLogger("exporter").warning("%s", warning)
     root: Path = options.host_root
-    libraries = tuple(str(host_root.seen(root, path)) if path.startswith("/") else path for path in names.DCMI_HOST)
     pods = Pods(chips)
-    driver = Driver(partial(dcmi.source, libraries), root)
+    driver = Driver(partial(dcmi.source, host_root.loadable(root, names.DCMI_HOST)), root)
     scrape = Scrape(root, pods, driver)
     registry = CollectorRegistry()
     registry.register(scrape)

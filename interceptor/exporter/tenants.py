@@ -11,7 +11,8 @@ from vnpu.errors import InputError
 from vnpu.holdings import cards_by_container
 from vnpu.mode import Mode
 from vnpu.names import allocated, runtime_info
-from vnpu.objects import annotations_of, mapping_at
+from vnpu.objects import ENDED_PHASES, annotations_of, mapping_at
+from vnpu.quantity import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from vnpu.chips import Chip, ChipTable
     from vnpu.containers import Container
 
-_MIB: Final = 1 << 20
-_FINISHED: Final = ("Succeeded", "Failed")
 _STATUSES: Final = ("initContainerStatuses", "containerStatuses")
 
 
@@ -73,11 +72,11 @@ def tenants(pod: Mapping[str, Any], chips: ChipTable) -> list[Tenant]:
     Raises:
         FieldError: the pod's annotations do not tell.
     """
-    if mapping_at(pod, "status").get("phase") in _FINISHED:
+    if mapping_at(pod, "status").get("phase") in ENDED_PHASES:
         return []
     slices: dict[str, list[Slice]] = {}
     for container, card, chip in _soft_cards(pod, chips):
-        memory = (card.memory_mib or chip.memory_allocatable_mib) * _MIB
+        memory = (card.memory_mib or chip.memory_allocatable_mib) * MIB
         mine = slices.setdefault(container.name, [])
         mine.append(Slice(card.uuid, len(mine), memory, card.core))
     for name, mine in slices.items():

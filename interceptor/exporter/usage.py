@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from interceptor.exporter.tenants import Tenant
     from interceptor.region import Mirror
 
-_LIBRARY: Final = b"libvnpu.so"
+_LIBRARY: Final = names.LIBRARY_NAME.encode()
 _MIRROR: Final = names.LOCAL_SHM.rpartition("/")[2]
 # As kubelet's two cgroup drivers and every container engine spell it: ...pod<uid>.../...<64 hex digits>...
 _CGROUP: Final = re.compile(r"pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}).*?([0-9a-f]{64})", re.DOTALL)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from vnpu import device_config, files, ledger, names
 from vnpu.admission.settings import parse_settings
 from vnpu.containers import containers_or_faults, resources
 from vnpu.errors import FieldError, InputError, few
 from vnpu.kube import CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, MUTATING, NAMESPACES, VALIDATING
+from vnpu.objects import ENDED_PHASES
 from webhook.doctor.programs import DEVICE_PLUGINS, Role, ours, programs
 from webhook.doctor.snapshot import UnseenError, UnusableError, dig, items, label
 
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from vnpu.ledger import Ledger
     from webhook.doctor.programs import Program
     from webhook.doctor.snapshot import Snapshot
-
-_FINISHED: Final = ("Succeeded", "Failed")
 
 
 class SchedulerKind(StrEnum):
@@ -206,7 +205,7 @@ class Case:
         return tuple(
             pod
             for pod in self.snapshot.pods
-            if dig(pod, "status", "phase") not in _FINISHED and asks(pod, self.chips.resource_names)
+            if dig(pod, "status", "phase") not in ENDED_PHASES and asks(pod, self.chips.resource_names)
         )
 
 

@@ -9,7 +9,7 @@ from vnpu import ledger, names
 from vnpu.annotations import fields
 from vnpu.containers import containers_or_faults, resources
 from vnpu.errors import AnnotationError, InputError
-from vnpu.objects import annotation_path, annotations_of, mapping_at
+from vnpu.objects import ENDED_PHASES, annotation_path, annotations_of, mapping_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -96,7 +96,7 @@ def read(document: Mapping[str, Any], chips: ChipTable) -> Pod | None:
         version=metadata["resourceVersion"],
         node=node,
         deleting="deletionTimestamp" in document["metadata"],
-        finished=phase in {"Succeeded", "Failed"},
+        finished=phase in ENDED_PHASES,
         entry=ledger.entry(reduced, chips),
         ticket=annotations.get(names.BIND_TICKET, ""),
         unserved=_unserved(reduced, held) if node and phase == "Pending" else None,
