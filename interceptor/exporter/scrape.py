@@ -14,13 +14,14 @@ from interceptor.exporter.families import Family, Table
 from interceptor.exporter.rates import Rates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from prometheus_client.metrics_core import Metric
 
     from interceptor.exporter.node import Chips, Driver, Pods
     from interceptor.exporter.tenants import Tenant
+    from interceptor.exporter.usage import Seen
     from interceptor.region import Mirror, MirrorCard
 
 _LOG: Final = logging.getLogger("exporter")
@@ -56,7 +57,10 @@ class Scrape(Collector):
             _add_host(table, chips)
             self._forget_all_but(tenants)
             containers = usage.directory(self._root)
-            unreadable_mirrors = sum(self._add_tenant(table, containers, tenant, chips) for tenant in tenants)
+            numbers = {} if chips.machine is None else {one.uuid: one.physical for one in chips.machine.devices}
+            unreadable_mirrors = sum(
+                self._add_tenant(table, tenant, usage.seen(containers, tenant), chips, numbers) for tenant in tenants
+            )
             for kind, count in (
                 ("pods", unreadable_pods),
                 ("cards", chips.faults),
@@ -67,9 +71,8 @@ class Scrape(Collector):
             table.add(Family.SOURCE_UP, ("driver",), chips.machine is not None)
             return table
 
-    def _add_tenant(self, table: Table, containers: Path, tenant: Tenant, chips: Chips) -> bool:
+    def _add_tenant(self, table: Table, tenant: Tenant, seen: Seen, chips: Chips, numbers: Mapping[str, int]) -> bool:
         """Add what is known of a container; tells whether its files cannot be read."""
-        seen = usage.seen(containers, tenant)
         self._say(tenant, seen.fault)
         labels = (tenant.namespace, tenant.pod, tenant.container)
         mirror = seen.mirror if seen.mirror is not None and _is_fresh(seen.mirror) else None
@@ -80,7 +83,6 @@ class Scrape(Collector):
             table.add(Family.PROCESSES, labels, mirror.processes)
             unmanaged = max(unmanaged, mirror.unmanaged)
         table.add(Family.UNMANAGED, labels, unmanaged)
-        numbers = {} if chips.machine is None else {one.uuid: one.physical for one in chips.machine.devices}
         for place, part in enumerate(tenant.slices):
             here = (*labels, str(part.index), part.uuid)
             table.add(Family.LIMIT, here, part.memory)
