@@ -18,7 +18,8 @@ from certs.publish import Place
 from certs.rotation import Step
 from tests.support.api_stand_in import ApiStandIn, Fault
 from tests.support.certs_process import keeping, wait_for
-from vnpu.kube import MUTATING, SECRETS, VALIDATING
+from tests.support.configurations import configured
+from vnpu.kube import MUTATING, SECRETS
 from vnpu.kube import cluster as cluster_module
 
 if TYPE_CHECKING:
@@ -36,9 +37,7 @@ ARGUMENTS = [
 
 @pytest.fixture
 def api() -> Iterator[ApiStandIn]:
-    with ApiStandIn() as server:
-        for resource in (MUTATING, VALIDATING):
-            server.put(resource, {"metadata": {"name": "vnpu"}, "webhooks": [{"name": "w", "clientConfig": {}}]})
+    with configured() as server:
         yield server
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
 import ssl
-import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from tests.support.background import repeating
 from tests.support.reviews import body_of
 from tests.support.traffic import TIMEOUT_S, Client, post
 
@@ -32,7 +33,7 @@ def silent(server: Server, number: int) -> Iterator[None]:
 @contextmanager
 def dripping(server: Server, hellos: int, heads: int, bodies: int, every_s: float) -> Iterator[None]:
     """Clients that send a byte now and then: of a TLS hello, of a head, of a body."""
-    context, stop = server.trust(), threading.Event()
+    context = server.trust()
     with ExitStack() as stack:
         drops: list[tuple[socket.socket, bytes]] = []
         for _ in range(hellos):
@@ -44,23 +45,16 @@ def dripping(server: Server, hellos: int, heads: int, bodies: int, every_s: floa
                 client.tls.sendall(HEAD)
             drops.append((client.tls, BODY if number >= heads else HEAD))
 
-        def drip() -> None:
-            place = 0
-            while not stop.wait(every_s):
-                for connection, data in drops:
-                    try:
-                        connection.send(data[place : place + 1])
-                    except OSError:
-                        continue  # closed, as it deserves
-                place += 1
+        places = itertools.count()
 
-        thread = threading.Thread(target=drip)
-        thread.start()
-        try:
+        def drip() -> None:
+            place = next(places)
+            for connection, data in drops:
+                with suppress(OSError):  # closed, as it deserves
+                    connection.send(data[place : place + 1])
+
+        with repeating(drip, every_s):
             yield
-        finally:
-            stop.set()
-            thread.join(TIMEOUT_S)
 
 
 def hello(context: ssl.SSLContext) -> bytes:

@@ -14,10 +14,11 @@ import pytest
 
 from certs.authority import service_names
 from tests.support.api_stand_in import ApiStandIn
+from tests.support.configurations import configured
 from tests.support.reviews import body_of
 from tests.support.server import TIMEOUT_S, Server, running
 from tests.support.traffic import Client, post, wait_until
-from vnpu.kube import MUTATING, VALIDATING
+from vnpu.kube import MUTATING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,9 +33,7 @@ OPTIONS = (
 
 @pytest.fixture
 def api() -> Iterator[ApiStandIn]:
-    with ApiStandIn() as server:
-        for resource in (MUTATING, VALIDATING):
-            server.put(resource, {"metadata": {"name": "vnpu"}, "webhooks": [{"name": "w", "clientConfig": {}}]})
+    with configured() as server:
         yield server
 
 

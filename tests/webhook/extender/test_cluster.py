@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import subprocess
-import threading
 import time
 import uuid
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support import extender_process, objects, real_api
+from tests.support.background import repeating
 from vnpu import ledger, names
 from vnpu.admission.settings import DevicePlugin
 from vnpu.chips import DEFAULT_CHIPS
@@ -120,26 +120,19 @@ class Bench:
     @contextmanager
     def kubelet(self, pause_s: float = 0.1) -> Iterator[None]:
         """What kubelet and device plugin do with pods that are bound, as far as schedulers see it."""
-        ended = threading.Event()
 
         def serve() -> None:
-            while not ended.wait(pause_s):
-                for pod in self.pods():
-                    annotations = pod["metadata"].get("annotations", {})
-                    if annotations.get(names.BIND_PHASE) == names.BIND_PHASE_ALLOCATING:
-                        served = {"metadata": {"annotations": {names.BIND_PHASE: names.BIND_PHASE_SUCCESS}}}
-                        released = {"metadata": {"annotations": {names.NODE_LOCK: None}}}
-                        with suppress(KubeError):
-                            self.cluster.patch(PODS, pod["metadata"]["name"], served, self.namespace, kind="merge")
-                            self.cluster.patch(NODES, pod["spec"]["nodeName"], released, kind="merge")
+            for pod in self.pods():
+                annotations = pod["metadata"].get("annotations", {})
+                if annotations.get(names.BIND_PHASE) == names.BIND_PHASE_ALLOCATING:
+                    served = {"metadata": {"annotations": {names.BIND_PHASE: names.BIND_PHASE_SUCCESS}}}
+                    released = {"metadata": {"annotations": {names.NODE_LOCK: None}}}
+                    with suppress(KubeError):
+                        self.cluster.patch(PODS, pod["metadata"]["name"], served, self.namespace, kind="merge")
+                        self.cluster.patch(NODES, pod["spec"]["nodeName"], released, kind="merge")
 
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
+        with repeating(serve, pause_s):
             yield
-        finally:
-            ended.set()
-            thread.join()
 
     def wait_bound(self, count: int) -> list[Any]:
         return self.wait(lambda: [pod for pod in self.pods() if pod["spec"].get("nodeName")], count)

@@ -14,6 +14,7 @@ import requests
 
 from tests.support import extender_process, objects
 from tests.support.api_stand_in import ApiStandIn, Fault
+from tests.support.background import repeating
 from vnpu import ledger, names
 from vnpu.chips import DEFAULT_CHIPS
 from vnpu.kube import NODES, PODS
@@ -56,23 +57,15 @@ def put_pod(api: ApiStandIn, name: str, memory: int = 30000, core: int = 45) -> 
 
 @contextmanager
 def device_plugin(api: ApiStandIn) -> Iterator[None]:
-    ended = threading.Event()
-
     def serve() -> None:
-        while not ended.wait(0.02):
-            for pod in api.objects(PODS):
-                annotations = pod["metadata"]["annotations"]
-                if annotations.get(names.BIND_PHASE) == names.BIND_PHASE_ALLOCATING:
-                    annotations = annotations | {names.BIND_PHASE: names.BIND_PHASE_SUCCESS}
-                    api.put(PODS, pod | {"metadata": pod["metadata"] | {"annotations": annotations}})
+        for pod in api.objects(PODS):
+            annotations = pod["metadata"]["annotations"]
+            if annotations.get(names.BIND_PHASE) == names.BIND_PHASE_ALLOCATING:
+                annotations = annotations | {names.BIND_PHASE: names.BIND_PHASE_SUCCESS}
+                api.put(PODS, pod | {"metadata": pod["metadata"] | {"annotations": annotations}})
 
-    thread = threading.Thread(target=serve)
-    thread.start()
-    try:
+    with repeating(serve, 0.02):
         yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def books(api: ApiStandIn) -> ledger.Ledger:
